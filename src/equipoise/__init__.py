@@ -1,0 +1,1 @@
+"""Fairness audits with statistical guarantees."""

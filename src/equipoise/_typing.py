@@ -1,0 +1,23 @@
+"""Array aliases, and the string options of the public functions.
+
+Every option that takes a word is a `Literal` here; `_checks.check_option` reads the same alias, so
+the type and the check cannot drift apart.
+"""
+
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray: TypeAlias = NDArray[np.float64]
+IntArray: TypeAlias = NDArray[np.int64]
+BoolArray: TypeAlias = NDArray[np.bool_]
+AnyArray: TypeAlias = NDArray[Any]
+Rng: TypeAlias = np.random.Generator | int | None
+
+Alternative: TypeAlias = Literal["two-sided", "greater", "less"]
+FlagAlternative: TypeAlias = Literal["two-sided", "greater", "less", "outside"]
+Adjust: TypeAlias = Literal["bh", "by", "holm", "bonferroni", "none", "auto"]
+DisparityMethod: TypeAlias = Literal["auto", "el", "eel", "plug_in"]
+Scale: TypeAlias = Literal["difference", "ratio"]
+Missing: TypeAlias = Literal["raise", "drop"]

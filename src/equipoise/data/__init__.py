@@ -1,0 +1,1 @@
+"""Tables only: roles, engines, cells. No statistics here."""

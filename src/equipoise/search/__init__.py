@@ -1,0 +1,1 @@
+"""Candidate algorithms: training sample in, algorithm out."""
