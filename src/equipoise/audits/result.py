@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from equipoise.audits import wording
+from equipoise.audits import tables
 from equipoise.audits.finding import ConfidenceInterval, Decision, Finding, JointTest, Note
 from equipoise.exceptions import InvalidParameterError
 
@@ -150,7 +150,7 @@ class AuditResult:
         return draw(self, ax=ax)
 
     def __str__(self) -> str:
-        return wording.table(self)
+        return tables.table(self)
 
     def __repr__(self) -> str:
         return (
@@ -159,7 +159,7 @@ class AuditResult:
         )
 
     def _repr_html_(self) -> str:
-        return wording.html_table(self)
+        return tables.html_table(self)
 
 
 def _record(finding: Finding) -> dict[str, Any]:

@@ -1,17 +1,24 @@
 """Every sentence and number that a person reads: print, HTML and command line agree."""
 
-import html
-import textwrap
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from equipoise.audits.finding import ConfidenceInterval, Decision, Finding, JointTest, Note
+from equipoise.audits.finding import ConfidenceInterval, Decision, Finding, JointTest
 
 if TYPE_CHECKING:
     from equipoise.audits.result import AuditResult
 
-__all__ = ["decision_word", "headline", "html_table", "interval", "number", "p_value", "table"]
-
-WIDTH = 80
+__all__ = [
+    "METRIC_WORDS",
+    "decision_word",
+    "estimand_words",
+    "headline",
+    "interval",
+    "joint_line",
+    "number",
+    "p_value",
+    "shortened",
+]
 
 DECISION_WORDS = {
     Decision.DETECTED: "detected",
@@ -19,6 +26,24 @@ DECISION_WORDS = {
     Decision.WITHIN_MARGIN: "within margin",
     Decision.NOT_TESTED: "not tested",
 }
+
+METRIC_WORDS = {
+    "selection_rate": "selection rate",
+    "tpr": "true positive rate",
+    "fpr": "false positive rate",
+    "tnr": "true negative rate",
+    "fnr": "false negative rate",
+    "ppv": "positive predictive value",
+    "npv": "negative predictive value",
+    "selected_outcome": "mean outcome among the selected",
+    "accuracy": "accuracy",
+    "error_rate": "error rate",
+    "mean_outcome": "mean outcome",
+    "mean_score": "mean score",
+    "squared_error": "squared error",
+    "residual": "mean residual",
+}
+"""What a metric is called in a sentence."""
 
 
 def number(value: float | None) -> str:
@@ -55,30 +80,15 @@ def decision_word(decision: Decision) -> str:
     return DECISION_WORDS[decision]
 
 
-def headline(result: "AuditResult") -> str:
-    """Say in one sentence what was found."""
-    detected = [f for f in result.findings if f.decision is Decision.DETECTED]
-    within = [f for f in result.findings if f.decision is Decision.WITHIN_MARGIN]
-    tested = [f for f in result.findings if f.decision is not Decision.NOT_TESTED]
-    untested = len(result.findings) - len(tested)
-    if detected:
-        worst = max(detected, key=lambda f: abs(f.estimate or 0.0))
-        sentence = (
-            f"{len(detected)} of {len(tested)} tested: {result.alternative}; the largest is"
-            f" {worst.group}, {worst.estimand} {number(worst.estimate)}"
-            f" (interval {interval(worst.ci)})."
-        )
-    elif within and len(within) == len(tested):
-        sentence = f"All {len(tested)} tested are shown to be within the margin."
-    elif tested:
-        sentence = (
-            f"None of {len(tested)} tested: {result.alternative}; this does not show equality."
-        )
-    else:
-        sentence = "Nothing could be tested."
-    if untested:
-        sentence += f" {untested} could not be tested."
-    return sentence
+def shortened(name: str, width: int = 60) -> str:
+    """Cut a name from the data to `width` characters; the table has it in full."""
+    return name if len(name) <= width else name[: width - 1] + "…"
+
+
+def estimand_words(estimand: str) -> str:
+    """Spell out an estimand: ``"fpr difference"`` is a false positive rate difference."""
+    metric, _, rest = estimand.partition(" ")
+    return f"{METRIC_WORDS.get(metric, metric)} {rest}".strip()
 
 
 def joint_line(joint: JointTest) -> str:
@@ -92,95 +102,287 @@ def joint_line(joint: JointTest) -> str:
     )
 
 
-def table(result: "AuditResult") -> str:
-    """Return the result as text of at most 80 columns."""
-    marks, footnotes = _footnotes(result)
-    header = ("group", "estimate", "interval", "p", "n", "decision")
-    rows = [header] + [
-        (
-            finding.group,
-            number(finding.estimate),
-            interval(finding.ci),
-            p_value(finding.p_value),
-            f"{finding.n}",
-            decision_word(finding.decision) + mark,
+def headline(result: "AuditResult") -> str:
+    """Say in one sentence what was found, for a reader who reads nothing else.
+
+    A test that does not reject shows nothing, and the sentence says so.
+    """
+    untested = sum(f.decision is Decision.NOT_TESTED for f in result.findings)
+    if untested == len(result.findings) and _joint_p(result) is None:
+        reasons = [note.message for f in result.findings for note in f.notes[:1]]
+        return f"Nothing could be tested{': ' + reasons[0].rstrip('.') if reasons else ''}."
+    sentence = _HEADLINES.get(result.audit, _general)(result)
+    if untested:
+        sentence += f"; {untested} of {len(result.findings)} could not be tested"
+    return f"{sentence}."
+
+
+def _disparity(result: "AuditResult") -> str:
+    metric = _metric(result)
+    differing = _decided(result, Decision.DETECTED)
+    tested = _tested(result)
+    joint_p = _joint_p(result)
+    test = "" if joint_p is None else f" (joint test p {p_value(joint_p)})"
+    jointly = result.joint is not None and result.joint.decision is Decision.DETECTED
+    if jointly or differing:
+        largest = _largest(differing or tested, result)
+        verb = "differs between subgroups" if jointly or joint_p is None else "differs for some"
+        count = f"{len(differing)} of {len(tested)} subgroups differ at the {_level(result)} level"
+        return f"The {metric} {verb}{test}, most for {_gap(largest)}; {count}"
+    return (
+        f"No difference in {metric} was detected among {len(tested)} subgroups{test};"
+        " this does not show that they are equal"
+    )
+
+
+def _flag(result: "AuditResult") -> str:
+    metric = _metric(result)
+    tested = _tested(result)
+    flagged = _decided(result, Decision.DETECTED)
+    limit = _tolerance(result)
+    if flagged:
+        largest = _largest(flagged, result)
+        return (
+            f"{len(flagged)} of {len(tested)} subgroups {_have(flagged)} a {metric}"
+            f" {limit}: {_names(flagged, result)}; the largest gap is {_gap(largest)}"
         )
-        for finding, mark in zip(result.findings, marks, strict=True)
-    ]
-    widths = [max(len(row[k]) for row in rows) for k in range(len(header))]
-    spare = WIDTH - sum(widths[1:]) - 2 * (len(widths) - 1)
-    widths[0] = min(widths[0], max(spare, 12))
-    lines = _title(result)
-    for row in rows:
-        name, *rest = row
-        cells = [cell.rjust(width) for cell, width in zip(rest[:-1], widths[1:-1], strict=True)]
-        parts = textwrap.wrap(name, widths[0]) or [""]
-        lines.append("  ".join([parts[0].ljust(widths[0]), *cells, rest[-1]]).rstrip())
-        lines += [f"  {part}" for part in parts[1:]]
-    if result.joint is not None:
-        lines += ["", *textwrap.wrap(joint_line(result.joint), WIDTH)]
-    if footnotes:
-        lines.append("")
-    for k, note in enumerate(footnotes, start=1):
-        lines += textwrap.wrap(f"[{k}] {note.message}", WIDTH, subsequent_indent="    ")
-    return "\n".join(lines)
-
-
-def html_table(result: "AuditResult") -> str:
-    """Return the result as an HTML fragment; text from the data is escaped."""
-    marks, footnotes = _footnotes(result)
-    head = "".join(
-        f"<th scope='col'>{name}</th>"
-        for name in ("group", "estimand", "estimate", "interval", "p", "n", "decision")
-    )
-    body = "".join(
-        "<tr>"
-        + "".join(f"<td>{html.escape(cell)}</td>" for cell in _html_cells(finding, mark))
-        + "</tr>"
-        for finding, mark in zip(result.findings, marks, strict=True)
-    )
-    title = "".join(f"<p>{html.escape(line)}</p>" for line in _title(result) if line)
-    joint = "" if result.joint is None else f"<p>{html.escape(joint_line(result.joint))}</p>"
-    notes = "".join(f"<li>{html.escape(note.message)}</li>" for note in footnotes)
     return (
-        f"<div class='equipoise'>{title}<table><thead><tr>{head}</tr></thead>"
-        f"<tbody>{body}</tbody></table>{joint}<ol>{notes}</ol></div>"
+        f"None of {len(tested)} subgroups was shown to have a {metric} {limit};"
+        " a subgroup too small to tell may still do so"
     )
 
 
-def _html_cells(finding: Finding, mark: str) -> tuple[str, ...]:
+def _certify(result: "AuditResult") -> str:
+    metric = _metric(result)
+    tested = _tested(result)
+    within = _decided(result, Decision.WITHIN_MARGIN)
+    beyond = _decided(result, Decision.DETECTED)
+    unclear = _decided(result, Decision.NOT_DETECTED)
+    margin = f"{number(result.details.get('margin'))} of {_reference(tested)}"
+    if len(within) == len(result.findings):
+        return f"All {len(within)} subgroups are shown to have a {metric} within {margin}"
+    counts = f"{len(within)} of {len(tested)} subgroups are shown to be within {margin}"
+    if beyond:
+        verb = "is" if len(beyond) == 1 else "are"
+        more = f", {len(unclear)} stay inconclusive" if unclear else ""
+        return (
+            f"{len(beyond)} of {len(tested)} subgroups {verb} shown to have a {metric} beyond"
+            f" the margin: {_names(beyond, result)}; {counts}{more}"
+        )
+    if unclear:
+        return (
+            f"The data do not settle whether every {metric} is within the margin: {counts},"
+            f" {len(unclear)} stay inconclusive ({_names(unclear, result)})"
+        )
+    return counts
+
+
+def _predictive_parity(result: "AuditResult") -> str:
+    differing = _decided(result, Decision.DETECTED)
+    p = _joint_p(result)
+    test = "" if p is None else f" (global test p {p_value(p)})"
+    jointly = result.joint is not None and result.joint.decision is Decision.DETECTED
+    if jointly or differing:
+        sentence = f"The same score does not mean the same in every group{test}"
+        if differing:
+            sentence += f", most for {_value(_largest(differing, result))}"
+        return sentence
     return (
-        finding.group,
-        finding.estimand,
-        number(finding.estimate),
-        interval(finding.ci),
-        p_value(finding.p_value),
-        f"{finding.n}",
-        decision_word(finding.decision) + mark,
+        f"No difference in what a score means was detected between the groups{test};"
+        " this does not show that it means the same"
     )
 
 
-def _title(result: "AuditResult") -> list[str]:
-    title = f"{result.audit}: {result.method}; n = {result.n}; alpha = {result.alpha:g}"
-    return [
-        *textwrap.wrap(title, WIDTH),
-        *textwrap.wrap(f"Null: {result.null}", WIDTH),
-        *textwrap.wrap(headline(result), WIDTH),
-        "",
-    ]
+def _marginal_outcome(result: "AuditResult") -> str:
+    differing = _decided(result, Decision.DETECTED)
+    threshold = result.details.get("threshold")
+    where = "at the cut-off" if threshold is None else f"at the cut-off {number(threshold)}"
+    if differing:
+        return (
+            f"People {where} do not have the same expected outcome in every group, most for"
+            f" {_value(_largest(differing, result))}"
+        )
+    if result.joint is not None and result.joint.decision is Decision.DETECTED:
+        return (
+            f"People {where} do not have the same expected outcome in every group"
+            f" (joint test p {p_value(result.joint.p_value)})"
+        )
+    return (
+        f"No difference in expected outcome between groups was detected {where};"
+        " this does not show that people there are treated alike"
+    )
 
 
-def _footnotes(result: "AuditResult") -> tuple[list[str], list[Note]]:
-    """Number the distinct notes; return the marks of each finding and the list."""
-    notes: list[Note] = []
-    marks = []
-    for finding in result.findings:
-        numbers = []
-        for note in finding.notes:
-            if note not in notes:
-                notes.append(note)
-            numbers.append(notes.index(note) + 1)
-        marks.append("".join(f" [{k}]" for k in numbers))
-    joint = () if result.joint is None else result.joint.notes
-    notes += [note for note in (*joint, *result.notes) if note not in notes]
-    return marks, notes
+def _improvability(result: "AuditResult") -> str:
+    p = _joint_p(result)
+    test = "" if p is None else f" (p {p_value(p)})"
+    detected = (
+        result.joint.decision is Decision.DETECTED if result.joint is not None else result.detected
+    )
+    if detected:
+        return (
+            "A less discriminatory alternative was found: on data it was not built on, the"
+            f" candidate reduces the disparity without the loss of accuracy ruled out{test}"
+        )
+    return (
+        f"The candidate was not shown to be a less discriminatory alternative{test};"
+        " this does not show that none exists"
+    )
+
+
+def _inequality(result: "AuditResult") -> str:
+    total = next((f for f in _tested(result)), None)
+    p = _joint_p(result)
+    sentence = "" if total is None else f"The inequality of benefits is {_amount(total)}"
+    share = result.details.get("between_share")
+    if share is not None:
+        sentence += f", of which {share:.1%} lies between groups"
+    if p is not None and result.joint is not None:
+        found = result.joint.decision is Decision.DETECTED
+        sentence += (
+            f"; a difference in mean benefit between groups was {'' if found else 'not '}detected"
+            f" (p {p_value(p)})"
+        )
+    return sentence.lstrip("; ").capitalize() if total is None else sentence
+
+
+def _treatment_effects(result: "AuditResult") -> str:
+    tested = _tested(result)
+    biased = _decided(result, Decision.DETECTED)
+    p = _joint_p(result)
+    test = "" if p is None else f" (omnibus test p {p_value(p)})"
+    jointly = result.joint is not None and result.joint.decision is Decision.DETECTED
+    if biased or jointly:
+        largest = _largest(biased or tested, result)
+        return (
+            f"Predicted effects are not equally accurate in every group{test}, most for"
+            f" {_value(largest)}; {len(biased)} of {len(tested)} groups differ"
+        )
+    within = _decided(result, Decision.WITHIN_MARGIN)
+    if within and len(within) == len(result.findings):
+        margin = number(result.details.get("margin"))
+        return f"All {len(within)} groups are shown to have a prediction bias within {margin}"
+    return (
+        f"No difference in the accuracy of predicted effects was detected among"
+        f" {len(tested)} groups{test}; this does not show that they are equally accurate"
+    )
+
+
+def _general(result: "AuditResult") -> str:
+    tested = _tested(result)
+    detected = _decided(result, Decision.DETECTED)
+    if detected:
+        return (
+            f"{len(detected)} of {len(tested)} tested: {result.alternative}; the largest is"
+            f" {_value(_largest(detected, result))}"
+        )
+    return f"None of {len(tested)} tested: {result.alternative}; this does not show equality"
+
+
+_HEADLINES: dict[str, Callable[["AuditResult"], str]] = {
+    "certify": _certify,
+    "disparity": _disparity,
+    "flag": _flag,
+    "improvability": _improvability,
+    "inequality": _inequality,
+    "marginal_outcome": _marginal_outcome,
+    "predictive_parity": _predictive_parity,
+    "treatment_effects": _treatment_effects,
+}
+
+
+def _decided(result: "AuditResult", decision: Decision) -> list[Finding]:
+    return [f for f in result.findings if f.decision is decision]
+
+
+def _tested(result: "AuditResult") -> list[Finding]:
+    return [f for f in result.findings if f.decision is not Decision.NOT_TESTED]
+
+
+def _joint_p(result: "AuditResult") -> float | None:
+    return None if result.joint is None else result.joint.p_value
+
+
+def _null_value(result: "AuditResult") -> float:
+    return float(result.details.get("null_value", 0.0))
+
+
+def _distance(finding: Finding, result: "AuditResult") -> float:
+    return abs((finding.estimate or 0.0) - _null_value(result))
+
+
+def _largest(findings: Sequence[Finding], result: "AuditResult") -> Finding:
+    return max(findings, key=lambda finding: _distance(finding, result))
+
+
+def _names(findings: Sequence[Finding], result: "AuditResult", most: int = 3) -> str:
+    ordered = sorted(findings, key=lambda finding: -_distance(finding, result))
+    names = [shortened(finding.group) for finding in ordered[:most]]
+    rest = len(findings) - len(names)
+    return ", ".join(names) + (f" and {rest} more" if rest else "")
+
+
+def _have(findings: Sequence[Finding]) -> str:
+    return "has" if len(findings) == 1 else "have"
+
+
+def _level(result: "AuditResult") -> str:
+    return f"{100 * result.alpha:g}%"
+
+
+def _metric(result: "AuditResult") -> str:
+    estimand = result.findings[0].estimand.removesuffix(" difference").removesuffix(" ratio")
+    return estimand_words(estimand)
+
+
+def _reference(findings: Sequence[Finding]) -> str:
+    reference = findings[0].reference if findings else ""
+    return shortened(reference) if reference else "the reference"
+
+
+def _tolerance(result: "AuditResult") -> str:
+    margin = result.details.get("margin") or 0.0
+    reference = _reference(_tested(result))
+    side = {"greater": "above", "less": "below"}.get(str(result.details.get("alternative")))
+    if side is None:
+        side = "apart from" if margin == 0 else "away from"
+    by = f"more than {number(margin)} " if margin else ""
+    return f"{by}{side} {reference}"
+
+
+def _bounds(finding: Finding, sign: int = 1) -> str:
+    ci = finding.ci
+    if ci is None:
+        return ""
+    level = f"{100 * ci.confidence_level:g}%"
+    low, high = (ci.low, ci.high) if sign > 0 else (_negated(ci.high), _negated(ci.low))
+    if low is None and high is None:
+        return f" ({level} interval without bounds)"
+    if high is None:
+        return f" ({level} bound: at least {number(low)})"
+    if low is None:
+        return f" ({level} bound: at most {number(high)})"
+    return f" ({level} interval {number(low)} to {number(high)})"
+
+
+def _negated(value: float | None) -> float | None:
+    return None if value is None else -value
+
+
+def _amount(finding: Finding) -> str:
+    return f"{number(finding.estimate)}{_bounds(finding)}"
+
+
+def _value(finding: Finding) -> str:
+    return f"{shortened(finding.group)}, {estimand_words(finding.estimand)} {_amount(finding)}"
+
+
+def _gap(finding: Finding) -> str:
+    """Write a gap as a person says it: above, below or times the reference."""
+    name, reference = shortened(finding.group), _reference([finding])
+    estimate = finding.estimate or 0.0
+    if finding.estimand.endswith(" ratio"):
+        return f"{name}, {number(estimate)} times {reference}{_bounds(finding)}"
+    if estimate >= 0.0:
+        return f"{name}, {number(estimate)} above {reference}{_bounds(finding)}"
+    return f"{name}, {number(-estimate)} below {reference}{_bounds(finding, sign=-1)}"

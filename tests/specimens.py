@@ -1,0 +1,42 @@
+"""Results built by hand, one for each question, with the shapes the audits give."""
+
+from equipoise.audits.finding import ConfidenceInterval, Decision, Finding, JointTest, Note
+from equipoise.audits.result import AuditResult
+
+SMALL = Note(code="small-group", message="Too few rows to test: 4, at least 10 are needed.")
+
+
+def finding(group, estimate=None, low=None, high=None, **changes):
+    fields = {
+        "estimand": "fpr difference",
+        "decision": Decision.NOT_DETECTED,
+        "n": 100,
+        "method": "empirical likelihood",
+        "reference": "the population",
+        "p_value": 0.2,
+        "p_value_raw": 0.1,
+        "statistic": 1.5,
+    }
+    if estimate is None:
+        fields |= {"decision": Decision.NOT_TESTED, "notes": (SMALL,)}
+        fields |= dict.fromkeys(("p_value", "p_value_raw", "statistic"))
+    else:
+        fields["ci"] = ConfidenceInterval(low=low, high=high)
+    return Finding(group=group, estimate=estimate, **(fields | changes))
+
+
+def result(audit="disparity", findings=(), **changes):
+    fields = {
+        "null": "every gap is zero",
+        "alternative": "the gap is not zero",
+        "alpha": 0.05,
+        "method": "empirical likelihood",
+        "n": 7214,
+    }
+    return AuditResult(audit=audit, findings=tuple(findings), **(fields | changes))
+
+
+def joint(decision=Decision.DETECTED, p=0.0001, **changes):
+    fields = {"null": "all gaps are zero", "method": "joint empirical likelihood"}
+    fields |= {"statistic": 41.2, "df": 3.0}
+    return JointTest(decision=decision, p_value=p, **(fields | changes))
