@@ -1,0 +1,90 @@
+"""The public face: a table with roles, and a method for each question."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from equipoise._typing import Missing
+from equipoise.data.roles import Roles
+from equipoise.data.table import Table
+
+__all__ = ["Audit"]
+
+
+class Audit:
+    """A table with roles, ready to be asked.
+
+    Parameters
+    ----------
+    data : frame, relation, Spark DataFrame, dict of arrays, or path
+        pandas, polars and pyarrow tables, a DuckDB relation, a Spark DataFrame, a dict of arrays,
+        or the path of a csv or parquet file, a folder of parquet files or a glob.
+    group : str or list of str
+        Columns whose combinations are compared.
+    y_true, y_pred, y_score : str, optional
+        Columns of the outcome, the decision and the score, as far as known.
+    treatment, effect_pred : str, optional
+        Columns of the arm (0 or 1) and the predicted effect; the outcome is `y_true`.
+    cluster : str, optional
+        Column of the unit that rows repeat; rows of one unit may depend on each other.
+    features : list of str, optional
+        Covariates for candidate algorithms.
+    weight : str, optional
+        Column of sampling weights.
+    count : str, optional
+        Column that says how many identical rows a row stands for.
+    positive : object, default 1
+        The label that counts as 1, when labels are text.
+    missing : {"raise", "drop"}
+        What to do with rows in which a column that a question uses is missing.
+    bins : mapping of str to list of float, optional
+        Cut points for numeric group columns.
+    engine : {"duckdb", "spark"}
+        What reads a path.
+
+    Examples
+    --------
+    Does a model approve groups at different rates?
+
+    >>> import equipoise as eq
+    >>> audit = eq.Audit({"sex": ["F", "M"] * 50, "approved": [1, 0] * 25 + [0, 1] * 25},
+    ...                  group="sex", y_pred="approved")
+    """
+
+    def __init__(
+        self,
+        data: Any,
+        *,
+        group: str | Sequence[str] = (),
+        y_true: str | None = None,
+        y_pred: str | None = None,
+        y_score: str | None = None,
+        treatment: str | None = None,
+        effect_pred: str | None = None,
+        cluster: str | None = None,
+        features: str | Sequence[str] | None = None,
+        weight: str | None = None,
+        count: str | None = None,
+        positive: object = 1,
+        missing: Missing = "raise",
+        bins: Mapping[str, Sequence[float]] | None = None,
+        engine: str = "duckdb",
+    ) -> None:
+        roles = Roles(
+            group=group,  # type: ignore[arg-type]
+            y_true=y_true,
+            y_pred=y_pred,
+            y_score=y_score,
+            treatment=treatment,
+            effect_pred=effect_pred,
+            cluster=cluster,
+            features=features or (),  # type: ignore[arg-type]
+            weight=weight,
+            count=count,
+            positive=positive,
+            missing=missing,
+            bins=bins or {},
+        )
+        self.table = Table(data, roles, engine=engine)
+
+    def __repr__(self) -> str:
+        return f"Audit(group={list(self.table.roles.group)}, roles={self.table.roles.columns()})"

@@ -1,0 +1,40 @@
+"""Run a lazy query; hand its columns over as numpy arrays."""
+
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+
+from equipoise._typing import AnyArray
+from equipoise.exceptions import DataError
+
+__all__ = ["collect"]
+
+
+def collect(frame: "nw.LazyFrame[Any]") -> dict[str, AnyArray]:
+    """Run a query; return its columns as numpy arrays."""
+    try:
+        collected = frame.collect(backend="pyarrow")
+    except Exception as error:
+        # duckdb.Error or PySparkException: known by module, so that neither is imported here.
+        if type(error).__module__.split(".")[0] not in ("duckdb", "_duckdb", "pyspark", "py4j"):
+            raise
+        message = str(error).strip().splitlines()[0]
+        raise DataError(f"The engine could not run the query: {message}") from error
+    native = collected.to_native()
+    return {name: _array(native.column(name)) for name in native.column_names}
+
+
+def _array(column: Any) -> AnyArray:
+    import pyarrow as pa
+
+    if pa.types.is_decimal(column.type):
+        column = column.cast(pa.float64())
+    if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
+        return np.asarray(column.to_numpy(zero_copy_only=False))
+    coded = column.combine_chunks().dictionary_encode()
+    coded = coded.combine_chunks() if isinstance(coded, pa.ChunkedArray) else coded
+    levels = np.empty(len(coded.dictionary) + 1, dtype=object)
+    levels[:-1] = coded.dictionary.to_pylist()
+    # The last level is None: index -1 stands for a missing value.
+    return np.asarray(levels[coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)])

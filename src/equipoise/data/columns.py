@@ -1,0 +1,220 @@
+"""Columns with roles as expressions, and what makes a row usable."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NoReturn, TypeAlias
+
+import narwhals as nw
+
+from equipoise._checks import nearest, quoted
+from equipoise.data.collect import collect
+from equipoise.data.frame import open_frame
+from equipoise.data.roles import Roles
+from equipoise.exceptions import (
+    ColumnNotFoundError,
+    DataError,
+    MissingValuesError,
+    NotBinaryError,
+)
+
+__all__ = ["COMPLETE", "INVALID", "MISSING", "Needs", "RoleColumns"]
+
+Needs: TypeAlias = Mapping[str, Literal["label", "number"]]
+"""Roles that a question uses: "label" must be 0 or 1, "number" finite."""
+
+COMPLETE, MISSING, INVALID = 0, 1, 2
+
+
+class RoleColumns:
+    """A table whose columns are reached by role.
+
+    Parameters
+    ----------
+    data : frame, relation, Spark DataFrame, dict of arrays, or path
+        See `equipoise.data.frame.open_frame`.
+    roles : Roles
+        Which column plays which part.
+    engine : {"duckdb", "spark"}
+        What reads a path.
+    """
+
+    def __init__(self, data: Any, roles: Roles, *, engine: str = "duckdb") -> None:
+        self.frame = open_frame(data, engine=engine)
+        self.roles = roles
+        self.schema = dict(self.frame.collect_schema())
+        for column in (*roles.group, *roles.features, *roles.columns().values()):
+            self._check_column(column)
+        for role, column in roles.columns().items():
+            if role not in ("y_true", "y_pred", "cluster") and not self._is_number(column):
+                raise DataError(
+                    f"`{role}` must be numeric; column {column!r} is {self.schema[column]}."
+                )
+        for column in roles.bins:
+            if not self._is_number(column):
+                raise DataError(
+                    f"`bins` needs a numeric column; {column!r} is {self.schema[column]}."
+                )
+
+    def value(self, role: str) -> nw.Expr:
+        """Return a role as a number; labels become 1 where they equal `positive`, else 0."""
+        column = self.roles.column(role)
+        number = nw.col(column).cast(nw.Float64)
+        if role not in ("y_true", "y_pred"):
+            return number
+        positive = self.roles.positive
+        if self._is_number(column):
+            if isinstance(positive, str) or positive == 1:
+                return number
+            chosen: nw.Expr = nw.col(column) == positive
+            return chosen.cast(nw.Float64)
+        if not isinstance(positive, str):
+            raise NotBinaryError(
+                f"Column {column!r} holds {self.schema[column]} labels; say which one counts as 1,"
+                f" for instance `positive='yes'`."
+            )
+        return (nw.col(column).cast(nw.String) == positive).cast(nw.Float64)
+
+    @property
+    def y_true(self) -> nw.Expr:
+        """The outcome as a number."""
+        return self.value("y_true")
+
+    @property
+    def y_pred(self) -> nw.Expr:
+        """The decision as a number."""
+        return self.value("y_pred")
+
+    @property
+    def y_score(self) -> nw.Expr:
+        """The score."""
+        return self.value("y_score")
+
+    @property
+    def treatment(self) -> nw.Expr:
+        """The arm, 0 or 1."""
+        return self.value("treatment")
+
+    @property
+    def effect_pred(self) -> nw.Expr:
+        """The predicted effect."""
+        return self.value("effect_pred")
+
+    def group_keys(self, columns: Sequence[str] | None = None) -> dict[str, nw.Expr]:
+        """Return the group columns, numeric ones binned where asked, under internal names."""
+        names = self.roles.group if columns is None else tuple(columns)
+        return {f"__eq_group_{k}": self._group_key(name) for k, name in enumerate(names)}
+
+    def status(self, needs: Needs) -> nw.Expr:
+        """Return 0 for a complete row, 1 where something used is missing, 2 where impossible."""
+        missing, invalid = [], []
+        for role, column in self._used(needs).items():
+            missing.append(self._missing(column))
+            invalid.extend(self._invalid(role, column, needs))
+        missing.extend(self._missing(column) for column in self.roles.group)
+        flag = nw.lit(COMPLETE)
+        if invalid:
+            flag = (
+                nw.when(nw.any_horizontal(*invalid, ignore_nulls=True))
+                .then(INVALID)
+                .otherwise(flag)
+            )
+        if missing:
+            flag = (
+                nw.when(nw.any_horizontal(*missing, ignore_nulls=True))
+                .then(MISSING)
+                .otherwise(flag)
+            )
+        return flag
+
+    def _used(self, needs: Needs) -> dict[str, str]:
+        always = [role for role in ("cluster", "weight", "count") if getattr(self.roles, role)]
+        return {role: self.roles.column(role) for role in (*needs, *always)}
+
+    def _check_column(self, column: str) -> None:
+        if column not in self.schema:
+            raise ColumnNotFoundError(
+                f"Column {column!r} not found.{nearest(column, self.schema)}"
+                f" Columns: {quoted(self.schema)}."
+            )
+
+    def _is_number(self, column: str) -> bool:
+        dtype = self.schema[column]
+        return bool(dtype.is_numeric()) or dtype == nw.Boolean
+
+    def _missing(self, column: str) -> nw.Expr:
+        absent = nw.col(column).is_null()
+        if self.schema[column].is_float():
+            return absent | nw.col(column).is_nan()
+        return absent
+
+    def _invalid(self, role: str, column: str, needs: Needs) -> list[nw.Expr]:
+        """Return conditions under which a value that is there cannot be used."""
+        if role == "cluster":
+            return []
+        conditions = []
+        raw = nw.col(column)
+        if self.schema[column].is_float():
+            conditions.append(~raw.is_finite())
+        if role == "weight":
+            conditions.append(raw < 0)
+        if role == "count":
+            conditions.append((raw < 0) | (raw != raw.cast(nw.Int64).cast(nw.Float64)))
+        if needs.get(role) == "label":
+            value = self.value(role)
+            conditions.append((value != 0.0) & (value != 1.0))
+        return conditions
+
+    def _group_key(self, column: str) -> nw.Expr:
+        if column not in self.roles.bins:
+            return nw.col(column)
+        cuts = list(self.roles.bins[column])
+        value = nw.col(column).cast(nw.Float64)
+        label = nw.lit(f">={cuts[-1]:g}")
+        for low, high in reversed(list(zip([None, *cuts[:-1]], cuts, strict=True))):
+            name = f"<{high:g}" if low is None else f"{low:g} to <{high:g}"
+            label = nw.when(value < high).then(nw.lit(name)).otherwise(label)
+        return label
+
+    def explain(self, needs: Needs, n: int) -> NoReturn:
+        """Read the table once more to say exactly what is wrong, and raise."""
+        used = self._used(needs)
+        checks: dict[str, nw.Expr] = {}
+        columns = dict.fromkeys((*self.roles.group, *used.values()))
+        for k, column in enumerate(columns):
+            checks[f"m{k}"] = self._missing(column)
+        for k, (role, column) in enumerate(used.items()):
+            conditions = self._invalid(role, column, needs)
+            if conditions:
+                wrong = nw.any_horizontal(*conditions, ignore_nulls=True)
+                checks[f"i{k}"] = wrong & ~self._missing(column)
+        flags = [
+            flag.cast(nw.Int64).sum().cast(nw.Float64).alias(name) for name, flag in checks.items()
+        ]
+        counts = collect(self.frame.select(*flags))
+        found = {name: int(value[0] or 0) for name, value in counts.items()}
+        for k, (role, column) in enumerate(used.items()):
+            if found.get(f"i{k}"):
+                self._raise_invalid(role, column, found[f"i{k}"], n, needs)
+        for k, column in enumerate(columns):
+            if found[f"m{k}"]:
+                raise MissingValuesError(
+                    f"{column!r} has {found[f'm{k}']} missing values in {n} rows. Fill or drop"
+                    f' them, or pass `missing="drop"`; the count is then noted in the result.'
+                )
+        raise DataError(
+            "A metric of your own is missing or infinite in rows whose columns are complete;"
+            " guard its expression."
+        )
+
+    def _raise_invalid(self, role: str, column: str, bad: int, n: int, needs: Needs) -> NoReturn:
+        if role == "weight":
+            raise DataError(f"`weight` must be finite and not negative; {bad} of {n} rows are not.")
+        if role == "count":
+            raise DataError(
+                f"`count` must be a whole number, 0 or more; {bad} of {n} rows are not."
+            )
+        if needs.get(role) == "label":
+            raise NotBinaryError(
+                f"`{role}` must be 0 or 1 here; column {column!r} has other values in {bad} of {n}"
+                " rows. Threshold it, or pass `positive` to say which label counts as 1."
+            )
+        raise DataError(f"{column!r} is infinite in {bad} of {n} rows. Mend or drop them.")

@@ -1,0 +1,98 @@
+"""Open whatever holds the rows: a frame, a relation, a dict of arrays or a path.
+
+Local data of every kind become a DuckDB relation, through Arrow and without a copy where the frame
+allows it; a Spark DataFrame stays on its cluster. The rest of the package sees one narwhals
+`LazyFrame`.
+"""
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import narwhals as nw
+
+from equipoise._checks import quoted
+from equipoise.exceptions import DataError, InvalidParameterError
+
+__all__ = ["open_frame"]
+
+
+def open_frame(data: Any, *, engine: str = "duckdb") -> "nw.LazyFrame[Any]":
+    """Return the rows as a narwhals `LazyFrame` over DuckDB or Spark.
+
+    Parameters
+    ----------
+    data : frame, relation, Spark DataFrame, dict of arrays, or path
+        A path may be csv, tsv, parquet, compressed, a folder of parquet files or a glob.
+    engine : {"duckdb", "spark"}
+        What reads a path.
+
+    Returns
+    -------
+    narwhals.LazyFrame
+    """
+    if isinstance(data, (str, os.PathLike)):
+        return _open_path(os.fspath(data), engine)
+    if isinstance(data, Mapping):
+        return _from_arrow(_arrow_of_mapping(data))
+    try:
+        frame = nw.from_native(data)
+    except TypeError as error:
+        raise InvalidParameterError(
+            f"`data` must be a frame, a relation, a dict of arrays or a path;"
+            f" got {type(data).__name__}."
+        ) from error
+    if isinstance(frame, nw.LazyFrame):
+        if frame.implementation.is_duckdb() or frame.implementation.is_pyspark():
+            return frame
+        frame = frame.collect()
+    names = list(getattr(data, "columns", frame.columns))
+    _check_distinct(names)
+    return _from_arrow(frame.to_arrow())
+
+
+def _open_path(path: str, engine: str) -> "nw.LazyFrame[Any]":
+    if engine == "spark":
+        from equipoise.data import spark
+
+        return _lazy(spark.read(path))
+    from equipoise.data import duckdb
+
+    return _lazy(duckdb.read(path))
+
+
+def _from_arrow(table: Any) -> "nw.LazyFrame[Any]":
+    from equipoise.data import duckdb
+
+    _check_distinct(table.column_names)
+    return _lazy(duckdb.from_arrow(table))
+
+
+def _lazy(native: Any) -> "nw.LazyFrame[Any]":
+    frame: nw.LazyFrame[Any] = nw.from_native(native)
+    return frame
+
+
+def _arrow_of_mapping(data: Mapping[str, Any]) -> Any:
+    import pyarrow as pa
+
+    columns = {}
+    for name, values in data.items():
+        try:
+            columns[str(name)] = pa.array(values, from_pandas=True)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError) as error:
+            raise DataError(f"Column {name!r} mixes types: {_one_line(error)}.") from error
+    sizes = {name: len(column) for name, column in columns.items()}
+    if len(set(sizes.values())) > 1:
+        raise DataError(f"Columns must have one length; got {sizes}.")
+    return pa.table(columns)
+
+
+def _check_distinct(names: list[str]) -> None:
+    repeated = sorted({str(name) for name in names if names.count(name) > 1})
+    if repeated:
+        raise DataError(f"Column names must be distinct; {quoted(repeated)} repeat. Rename them.")
+
+
+def _one_line(error: Exception) -> str:
+    return str(error).strip().splitlines()[0].rstrip(".")

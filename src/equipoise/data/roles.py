@@ -1,0 +1,101 @@
+"""Which column plays which part in an audit."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+from equipoise._checks import check_option, quoted
+from equipoise._typing import Missing
+from equipoise.exceptions import InvalidParameterError
+
+__all__ = ["SINGLE_ROLES", "Roles"]
+
+SINGLE_ROLES = (
+    "y_true",
+    "y_pred",
+    "y_score",
+    "treatment",
+    "effect_pred",
+    "cluster",
+    "weight",
+    "count",
+)
+"""Roles that one column plays."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Roles:
+    """Columns of an audit by the part they play.
+
+    Parameters
+    ----------
+    group : tuple of str
+        Columns whose combinations are compared.
+    y_true, y_pred, y_score, treatment, effect_pred, cluster, weight, count : str, optional
+        Column of each role; the outcome of an experiment is `y_true`.
+    features : tuple of str
+        Covariates for candidate algorithms.
+    positive : object
+        The label that counts as 1 where labels are text, or numbers other than 0 and 1.
+    missing : {"raise", "drop"}
+        What to do with rows in which a column that a question uses is missing.
+    bins : mapping of str to sequence of float
+        Cut points of numeric group columns; ``{"age": [25, 45]}`` makes three bands.
+    """
+
+    group: tuple[str, ...] = ()
+    y_true: str | None = None
+    y_pred: str | None = None
+    y_score: str | None = None
+    treatment: str | None = None
+    effect_pred: str | None = None
+    cluster: str | None = None
+    weight: str | None = None
+    count: str | None = None
+    features: tuple[str, ...] = ()
+    positive: Any = 1
+    missing: Missing = "raise"
+    bins: Mapping[str, Sequence[float]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        check_option("missing", self.missing, Missing)
+        for name in ("group", "features"):
+            value = getattr(self, name)
+            columns = (value,) if isinstance(value, str) else tuple(value or ())
+            if not all(isinstance(column, str) for column in columns):
+                raise InvalidParameterError(f"`{name}` must name columns; got {value!r}.")
+            if len(set(columns)) < len(columns):
+                raise InvalidParameterError(f"`{name}` names a column twice: {quoted(columns)}.")
+            object.__setattr__(self, name, columns)
+        for name in SINGLE_ROLES:
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, str):
+                raise InvalidParameterError(f"`{name}` must name a column; got {value!r}.")
+        bins = {}
+        for column, cuts in self.bins.items():
+            if column not in self.group:
+                raise InvalidParameterError(
+                    f"`bins` has {column!r}, which is not a group column: {quoted(self.group)}."
+                )
+            edges = [float(cut) for cut in cuts]
+            if not edges or any(a >= b for a, b in pairwise(edges)):
+                raise InvalidParameterError(
+                    f"`bins[{column!r}]` must be increasing cut points; got {list(cuts)}."
+                )
+            bins[column] = edges
+        object.__setattr__(self, "bins", bins)
+
+    def column(self, role: str) -> str:
+        """Return the column of a role; raise if the role was not given."""
+        name = getattr(self, role)
+        if name is None:
+            raise InvalidParameterError(
+                f"this question needs `{role}`; pass the name of its column to `Audit`."
+            )
+        return str(name)
+
+    def columns(self) -> dict[str, str]:
+        """Return every column that has a single role, by role."""
+        pairs = ((role, getattr(self, role)) for role in SINGLE_ROLES)
+        return {role: column for role, column in pairs if column is not None}

@@ -1,0 +1,382 @@
+"""The few queries that every audit is made of.
+
+Each query groups by a *status* besides its own keys, so that missing and impossible values are
+found in the same scan that computes the answer; the table is read a second time only to say in
+detail what was wrong.
+"""
+
+from collections.abc import Mapping
+from itertools import product
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+
+from equipoise._typing import AnyArray, FloatArray, IntArray
+from equipoise.data.cells import Cells, Rows, Totals, check_cells, encode, place
+from equipoise.data.collect import collect
+from equipoise.data.columns import COMPLETE, INVALID, MISSING, Needs, RoleColumns
+from equipoise.data.roles import Roles
+from equipoise.exceptions import DataError
+
+__all__ = ["KEY", "Needs", "Table"]
+
+STATUS = "__eq_status"
+KEY = "__eq_key"
+
+
+class Table(RoleColumns):
+    """Rows with roles, on DuckDB or Spark, and the queries of the audits."""
+
+    def __init__(self, data: Any, roles: Roles, *, engine: str = "duckdb") -> None:
+        super().__init__(data, roles, engine=engine)
+        self._label_cells: dict[tuple[str, ...], Cells] = {}
+
+    def label_cells(self, roles: tuple[str, ...]) -> Cells:
+        """Count the rows of each cell by their 0/1 labels, in one scan.
+
+        Parameters
+        ----------
+        roles : tuple of str
+            Roles with labels, for instance ``("y_true", "y_pred")``.
+
+        Returns
+        -------
+        Cells
+            Its quantities are the indicators of the label combinations in the order
+            (1, 1), (1, 0), (0, 1), (0, 0); for one role (1,), (0,).
+        """
+        needs: Needs = dict.fromkeys(roles, "label")
+        combinations = list(product((1, 0), repeat=len(roles)))
+        if self.roles.cluster is not None:
+            indicators = {}
+            for k, wanted in enumerate(combinations):
+                same = [
+                    self.value(role) == label for role, label in zip(roles, wanted, strict=True)
+                ]
+                indicators[f"q{k}"] = nw.all_horizontal(*same, ignore_nulls=False).cast(nw.Float64)
+            return self.cells(indicators, needs)
+        if roles in self._label_cells:
+            return self._label_cells[roles]
+        names = {f"__eq_label_{k}": role for k, role in enumerate(roles)}
+        keys = self.group_keys() | {
+            # Labels of incomplete rows are set to 0 so that they do not multiply the groups.
+            name: nw.when(self.status(needs) == COMPLETE).then(self.value(role)).otherwise(0.0)
+            for name, role in names.items()
+        }
+        totals = self._grouped({}, keys, needs, squared_weight=True)
+        group = [totals.keys[name] for name in self.group_keys()]
+        cell, labels = encode(group, len(totals.n))
+        size = len(labels[0]) if labels else 1
+        check_cells(size, self.roles.group)
+        code = np.zeros(len(totals.n), dtype=np.int64)
+        for name in names:
+            code = 2 * code + (1 - totals.keys[name].astype(np.int64))
+        p = len(combinations)
+        slot = cell * p + code
+        counts = np.bincount(slot, weights=totals.n, minlength=size * p).reshape(size, p)
+        weight = np.bincount(slot, weights=totals.sums["weight"], minlength=size * p)
+        square = np.bincount(slot, weights=totals.sums["weight_squared"], minlength=size * p)
+        outer = np.zeros((size, p, p))
+        outer[:, np.arange(p), np.arange(p)] = square.reshape(size, p)
+        cells = Cells(
+            columns=self.roles.group,
+            labels=labels,
+            n=counts.sum(axis=1).round().astype(np.int64),
+            total=weight.reshape(size, p).astype(np.float64),
+            product=outer,
+            n_units=int(totals.n.sum()),
+            dropped=totals.dropped,
+        )
+        self._label_cells[roles] = cells
+        return cells
+
+    def cells(
+        self,
+        quantities: Mapping[str, nw.Expr],
+        needs: Needs,
+        *,
+        sums: Mapping[str, nw.Expr] | None = None,
+    ) -> Cells:
+        """Sum row quantities and their products over the cells.
+
+        Parameters
+        ----------
+        quantities : mapping of str to narwhals expression
+            p numbers for each row.
+        needs : mapping of str to {"label", "number"}
+            Roles that the quantities use.
+        sums : mapping of str to narwhals expression, optional
+            Further numbers of which only sums are wanted (not weighted).
+
+        Returns
+        -------
+        Cells
+        """
+        names = list(quantities)
+        base = self._base(quantities, self.group_keys(), needs, extra=sums)
+        keys = [*self.group_keys(), STATUS]
+        pairs = [(a, b) for k, a in enumerate(names) for b in names[k:]]
+        factor = nw.col("__eq_factor")
+        extra = list(sums or {})
+        if self.roles.cluster is None:
+            products = [
+                (nw.col(a) * nw.col(b) * factor * nw.col("__eq_weight")).sum().alias(f"{a}*{b}")
+                for a, b in pairs
+            ]
+            totals = [(nw.col(a) * factor).sum().alias(a) for a in names]
+            further = [(nw.col(a) * nw.col("__eq_count")).sum().alias(a) for a in extra]
+            query = base.group_by(keys).agg(
+                nw.col("__eq_count").sum().alias("n"), *totals, *products, *further
+            )
+            part = None
+        else:
+            part = base.group_by(["__eq_cluster", *keys]).agg(
+                nw.col("__eq_count").sum().alias("n"),
+                *[(nw.col(a) * factor).sum().alias(a) for a in names],
+                *[(nw.col(a) * nw.col("__eq_count")).sum().alias(a) for a in extra],
+            )
+            products = [(nw.col(a) * nw.col(b)).sum().alias(f"{a}*{b}") for a, b in pairs]
+            query = part.group_by(keys).agg(
+                nw.len().alias("__eq_parts"),
+                *[nw.col(a).sum() for a in ("n", *names, *extra)],
+                *products,
+            )
+        result = collect(query)
+        complete = self._complete(result, needs, result["n"])
+        cell, labels = encode(
+            [result[name][complete] for name in self.group_keys()], int(complete.sum())
+        )
+        size = len(labels[0]) if labels else 1
+        check_cells(size, self.roles.group)
+        order = np.argsort(cell)
+        n = result["n"][complete][order].round().astype(np.int64)
+        total = np.stack([result[a][complete][order] for a in names], axis=1)
+        outer = np.zeros((size, len(names), len(names)))
+        for a, b in pairs:
+            i, j = names.index(a), names.index(b)
+            outer[:, i, j] = outer[:, j, i] = result[f"{a}*{b}"][complete][order]
+        n_units = int(n.sum())
+        cross = None
+        if part is not None:
+            parts = int(result["__eq_parts"][complete].sum())
+            cross, n_units = self._cross(part, names, labels, parts)
+        return Cells(
+            columns=self.roles.group,
+            labels=labels,
+            n=n,
+            total=total,
+            product=outer,
+            n_units=n_units,
+            cross=cross,
+            sums={a: result[a][complete][order] for a in extra},
+            dropped=round(float(result["n"][~complete].sum())),
+        )
+
+    def totals(
+        self, quantities: Mapping[str, nw.Expr], by: Mapping[str, nw.Expr], needs: Needs
+    ) -> Totals:
+        """Sum quantities, times weight and count, over any keys, in one scan.
+
+        Parameters
+        ----------
+        quantities : mapping of str to narwhals expression
+            Numbers to sum.
+        by : mapping of str to narwhals expression
+            Keys; rows with a missing key are left out as missing.
+        needs : mapping of str to {"label", "number"}
+            Roles that are used.
+
+        Returns
+        -------
+        Totals
+            Sorted by key.
+        """
+        totals = self._grouped(quantities, by, needs)
+        order = np.lexsort([np.asarray(key) for key in reversed(list(totals.keys.values()))])
+        return Totals(
+            keys={name: key[order] for name, key in totals.keys.items()},
+            n=totals.n[order],
+            sums={name: value[order] for name, value in totals.sums.items()},
+            dropped=totals.dropped,
+        )
+
+    def rows(self, quantities: Mapping[str, nw.Expr], needs: Needs) -> Rows:
+        """Bring complete rows into memory.
+
+        Parameters
+        ----------
+        quantities : mapping of str to narwhals expression
+            Columns wanted.
+        needs : mapping of str to {"label", "number"}
+            Roles that are used.
+
+        Returns
+        -------
+        Rows
+        """
+        base = self._base(quantities, self.group_keys(), needs)
+        if self.roles.cluster is None:
+            base = base.drop("__eq_cluster", strict=False)
+        result = collect(base)
+        complete = self._complete(result, needs, result["__eq_count"])
+        cell, labels = encode(
+            [result[name][complete] for name in self.group_keys()], int(complete.sum())
+        )
+        unit = None
+        if self.roles.cluster is not None:
+            unit = np.unique(result["__eq_cluster"][complete], return_inverse=True)[1]
+        return Rows(
+            columns=self.roles.group,
+            labels=labels,
+            values={name: result[name][complete] for name in quantities},
+            cell=cell,
+            unit=unit,
+            weight=None if self.roles.weight is None else result["__eq_weight"][complete],
+            count=None if self.roles.count is None else result["__eq_count"][complete],
+            dropped=round(float(result["__eq_count"][~complete].sum())),
+        )
+
+    def complete(self, needs: Needs) -> "nw.LazyFrame[Any]":
+        """Return the rows in which nothing that is used is missing, lazily.
+
+        Raises as the other queries do; costs one scan to check.
+        """
+        self._grouped({}, {}, needs)
+        return self.frame.filter(self.status(needs) == COMPLETE)
+
+    def keyed(self, needs: Needs) -> "nw.LazyFrame[Any]":
+        """Return the complete rows with an integer key in the column `KEY`.
+
+        With clusters the key numbers the clusters in sorted order; without, it numbers the rows
+        sorted by every column with a role. Identical rows are exchangeable, so the key gives the
+        same split on every engine, whatever the order of the rows.
+        """
+        frame = self.complete(needs)
+        if self.roles.cluster is not None:
+            rank = nw.col(self.roles.cluster).rank("dense")
+            return frame.with_columns(rank.cast(nw.Int64).alias(KEY))
+        names = {*self.roles.group, *self.roles.features, *self.roles.columns().values()}
+        indexed = frame.with_row_index(KEY, order_by=sorted(names))
+        # Spark numbers rows in 32 bits; the hash needs 64.
+        return indexed.with_columns(nw.col(KEY).cast(nw.Int64))
+
+    def _base(
+        self,
+        quantities: Mapping[str, nw.Expr],
+        keys: Mapping[str, nw.Expr],
+        needs: Needs,
+        *,
+        extra: Mapping[str, nw.Expr] | None = None,
+    ) -> "nw.LazyFrame[Any]":
+        """Project each row to its keys, quantities, status, weight and count."""
+        roles = self.roles
+        weight = nw.lit(1.0) if roles.weight is None else self.value("weight")
+        count = nw.lit(1.0) if roles.count is None else self.value("count")
+        columns = [expr.alias(name) for name, expr in keys.items()]
+        columns += [
+            expr.cast(nw.Float64).alias(name)
+            for name, expr in (*quantities.items(), *(extra or {}).items())
+        ]
+        columns += [
+            weight.alias("__eq_weight"),
+            count.alias("__eq_count"),
+            (weight * count).alias("__eq_factor"),
+        ]
+        if roles.cluster is not None:
+            columns.append(nw.col(roles.cluster).alias("__eq_cluster"))
+        status = self.status(needs)
+        if quantities:
+            # A quantity of the user's own can be null or infinite where its columns are complete.
+            bad = [~nw.col(name).is_finite() for name in quantities]
+            gone = [nw.col(name).is_null() for name in quantities]
+            selected = self.frame.select(*columns, status.alias(STATUS))
+            combined = (
+                nw.when(nw.col(STATUS) != COMPLETE)
+                .then(nw.col(STATUS))
+                .otherwise(
+                    nw.when(nw.any_horizontal(*gone, ignore_nulls=True))
+                    .then(MISSING)
+                    .otherwise(
+                        nw.when(nw.any_horizontal(*bad, ignore_nulls=True))
+                        .then(INVALID)
+                        .otherwise(COMPLETE)
+                    )
+                )
+            )
+            return selected.with_columns(combined.alias(STATUS))
+        return self.frame.select(*columns, status.alias(STATUS))
+
+    def _grouped(
+        self,
+        quantities: Mapping[str, nw.Expr],
+        keys: Mapping[str, nw.Expr],
+        needs: Needs,
+        *,
+        squared_weight: bool = False,
+    ) -> Totals:
+        base = self._base(quantities, keys, needs)
+        factor, count = nw.col("__eq_factor"), nw.col("__eq_count")
+        plain = self.roles.weight is None and self.roles.count is None
+        rows = nw.len() if plain else count.sum()
+        aggregates = [rows.cast(nw.Float64).alias("n")]
+        if not plain:
+            aggregates.append(factor.sum().alias("weight"))
+            aggregates.append((factor * nw.col("__eq_weight")).sum().alias("weight_squared"))
+        aggregates += [(nw.col(name) * factor).sum().alias(name) for name in quantities]
+        result = collect(base.group_by([*keys, STATUS]).agg(*aggregates))
+        complete = self._complete(result, needs, result["n"])
+        n = result["n"][complete]
+        sums = {name: result[name][complete] for name in quantities}
+        if squared_weight:
+            sums["weight"] = n if plain else result["weight"][complete]
+            sums["weight_squared"] = n if plain else result["weight_squared"][complete]
+        return Totals(
+            keys={name: result[name][complete] for name in keys},
+            n=n.round().astype(np.int64),
+            sums=sums,
+            dropped=round(float(result["n"][~complete].sum())),
+        )
+
+    def _complete(self, result: dict[str, AnyArray], needs: Needs, n: AnyArray) -> AnyArray:
+        """Return which groups are complete; raise on impossible values, or on missing ones."""
+        status = result[STATUS]
+        if (status == INVALID).any() or (
+            self.roles.missing == "raise" and (status == MISSING).any()
+        ):
+            self.explain(needs, int(n.sum()))
+        complete: AnyArray = status == COMPLETE
+        if not n[complete].sum() > 0:
+            raise DataError(f"No complete row is left of {int(n.sum())}; nothing can be audited.")
+        if self.roles.weight is not None and "weight" in result:
+            weights = result["weight"][complete]
+            if not weights.sum() > 0:
+                raise DataError(f"`weight` column {self.roles.weight!r} is zero in every row.")
+        return complete
+
+    def _cross(
+        self, part: "nw.LazyFrame[Any]", names: list[str], labels: tuple[AnyArray, ...], parts: int
+    ) -> tuple[tuple[IntArray, IntArray, FloatArray] | None, int]:
+        """Return the cross products between cells that share clusters, and the clusters."""
+        complete = part.filter(nw.col(STATUS) == COMPLETE)
+        units = collect(complete.select(nw.col("__eq_cluster").n_unique().alias("units")))
+        n_units = int(units["units"][0])
+        if parts == n_units:
+            return None, n_units
+        keys = list(self.group_keys())
+        joined = complete.join(complete, on="__eq_cluster", suffix="__2")
+        keys2 = [f"{key}__2" for key in keys]
+        products = [
+            (nw.col(a) * nw.col(f"{b}__2")).sum().alias(f"{a}*{b}")
+            for a, b in product(names, names)
+        ]
+        result = collect(joined.group_by([*keys, *keys2]).agg(*products))
+        first = place([result[key] for key in keys], labels)
+        second = place([result[key] for key in keys2], labels)
+        upper = np.flatnonzero(first < second)
+        upper = upper[np.lexsort([second[upper], first[upper]])]
+        size = len(names)
+        outer = np.empty((len(upper), size, size))
+        for (i, a), (j, b) in product(enumerate(names), enumerate(names)):
+            outer[:, i, j] = result[f"{a}*{b}"][upper]
+        return (first[upper], second[upper], outer), n_units
