@@ -1,5 +1,6 @@
 """Results built by hand, one for each question, with the shapes the audits give."""
 
+from equipoise.audits.dossier import Check, Dossier
 from equipoise.audits.finding import ConfidenceInterval, Decision, Finding, JointTest, Note
 from equipoise.audits.result import AuditResult
 
@@ -40,3 +41,25 @@ def joint(decision=Decision.DETECTED, p=0.0001, **changes):
     fields = {"null": "all gaps are zero", "method": "joint empirical likelihood"}
     fields |= {"statistic": 41.2, "df": 3.0}
     return JointTest(decision=decision, p_value=p, **(fields | changes))
+
+
+def dossier(*checks, **changes):
+    fields = {
+        "title": "COMPAS: false positives by race and sex",
+        "created": "2026-11-16 02:00 UTC",
+        "plan": '[data]\npath = "compas.csv"\n',
+        "multiplicity": "none",
+        "data": {
+            "source": "compas.csv",
+            "rows": 7214,
+            "roles": {"group": ["race", "sex"], "y_true": "two_year_recid"},
+            "files": [{"name": "compas.csv", "bytes": 2546489, "sha256": "ab" * 32}],
+        },
+        "versions": {"equipoise": "0.1.0", "python": "3.11.9"},
+        "checks": tuple(checks),
+    }
+    return Dossier(**(fields | changes))
+
+
+def check(question, result, name=None, **options):
+    return Check(id=name or question, question=question, options=options, result=result)

@@ -12,11 +12,15 @@ __all__ = [
     "METRIC_WORDS",
     "decision_word",
     "estimand_words",
+    "finding_words",
     "headline",
     "interval",
     "joint_line",
     "number",
     "p_value",
+    "picture_words",
+    "printable",
+    "question_words",
     "shortened",
 ]
 
@@ -44,6 +48,17 @@ METRIC_WORDS = {
     "residual": "mean residual",
 }
 """What a metric is called in a sentence."""
+
+_QUESTIONS = {
+    "certify": "Is every subgroup shown to be within the margin in {metric}?",
+    "disparity": "How large is each subgroup's gap in {metric}, and is there any?",
+    "flag": "Which subgroups exceed the tolerance in {metric}?",
+    "improvability": "Is there a less discriminatory alternative?",
+    "inequality": "How unequal are the benefits, within and between groups?",
+    "marginal_outcome": "Are people at the cut-off treated alike?",
+    "predictive_parity": "Does a score mean the same in every group?",
+    "treatment_effects": "Are predicted effects equally accurate in every group?",
+}
 
 
 def number(value: float | None) -> str:
@@ -85,10 +100,57 @@ def shortened(name: str, width: int = 60) -> str:
     return name if len(name) <= width else name[: width - 1] + "…"
 
 
+def printable(text: str) -> str:
+    """Replace what XML cannot hold: control characters and lone surrogates."""
+    return "".join(
+        letter
+        if letter in "\t\n" or (letter >= " " and not "\ud800" <= letter <= "\udfff")
+        else "�"
+        for letter in text
+    )
+
+
 def estimand_words(estimand: str) -> str:
     """Spell out an estimand: ``"fpr difference"`` is a false positive rate difference."""
     metric, _, rest = estimand.partition(" ")
     return f"{METRIC_WORDS.get(metric, metric)} {rest}".strip()
+
+
+def question_words(result: "AuditResult") -> str:
+    """Write the question that a result answers, with its metric where it has one."""
+    words = _QUESTIONS.get(result.audit, result.audit)
+    return words.format(metric=_metric(result) if result.findings else "metric")
+
+
+def finding_words(finding: Finding) -> str:
+    """Write one finding on one line."""
+    if finding.decision is Decision.NOT_TESTED:
+        return f"{finding.group}: not tested, n = {finding.n}"
+    p = "" if finding.p_value is None else f", p {p_value(finding.p_value)}"
+    return (
+        f"{finding.group}: {estimand_words(finding.estimand)} {_amount(finding)}{p},"
+        f" n = {finding.n}, {decision_word(finding.decision)}"
+    )
+
+
+def picture_words(result: "AuditResult") -> tuple[str, str]:
+    """Return a title and a description of a result's picture for those who cannot see it."""
+    tested = _tested(result)
+    title = question_words(result)
+    if not tested:
+        return title, f"Nothing could be tested for the {len(result.findings)} groups asked for."
+    ordered = sorted(tested, key=lambda finding: finding.estimate or 0.0)
+    lowest, highest = ordered[0], ordered[-1]
+    counts = ", ".join(
+        f"{len(found)} {decision_word(decision)}"
+        for decision in Decision
+        if (found := _decided(result, decision))
+    )
+    return title, (
+        f"{headline(result)} Estimates run from {number(lowest.estimate)}"
+        f" ({shortened(lowest.group)}) to {number(highest.estimate)}"
+        f" ({shortened(highest.group)}); {counts}. The table has every value."
+    )
 
 
 def joint_line(joint: JointTest) -> str:

@@ -1,0 +1,141 @@
+"""A real browser opens the report: it works by keyboard, without scripts, on paper and on phones."""
+
+import base64
+
+import pytest
+
+from equipoise.audits.finding import Decision
+from equipoise.report.html import html_report
+from specimens import check, dossier, finding, joint, result
+
+pytestmark = pytest.mark.browser
+
+ATTACK = "<img src=x onerror=\"document.title='attacked'\">"
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    lines = [
+        finding("race=A", 0.118, 0.09, 0.145, decision=Decision.DETECTED, n=900),
+        finding("race=B", -0.05, -0.12, 0.02, n=80),
+        finding(f"race={ATTACK}", 0.01, None, 0.02, decision=Decision.WITHIN_MARGIN, n=1200),
+        finding("race=C & sex=Female", n=4),
+    ]
+    page = html_report(
+        dossier(
+            check("disparity", result(findings=lines, joint=joint())),
+            check("flag", result("flag", lines, details={"margin": 0.05})),
+        )
+    )
+    file = tmp_path_factory.mktemp("report") / "report.html"
+    file.write_text(page, encoding="utf-8")
+    return file
+
+
+def groups(browser):
+    return browser.driver.execute_script(
+        "return [...document.querySelectorAll('#check-disparity tbody tr')]"
+        ".filter(row => row.offsetParent).map(row => row.cells[0].textContent)"
+    )
+
+
+def test_the_page_is_silent_and_asks_for_nothing(browser, report):
+    browser.open(report)
+    assert browser.console() == []
+    assert browser.requests() == [report.as_uri()]
+    assert browser.driver.title != "attacked"
+    assert browser.driver.execute_script("return document.querySelectorAll('img').length") == 0
+
+
+def test_sorting_works_by_keyboard(browser, report):
+    browser.open(report)
+    button = browser.find("#check-disparity th:nth-child(9) button")
+    assert button.text == "n"
+    button.send_keys("\ue007")
+    assert groups(browser)[0] == "race=C & sex=Female"
+    assert (
+        browser.find("#check-disparity th:nth-child(9)").get_attribute("aria-sort") == "ascending"
+    )
+    button.send_keys(" ")
+    assert groups(browser)[0] == f"race={ATTACK}"
+    button.send_keys("\ue007")
+    assert groups(browser)[0] == "race=A"
+
+
+def test_a_missing_number_sorts_last_both_ways(browser, report):
+    browser.open(report)
+    button = browser.find("#check-disparity th:nth-child(3) button")
+    for _ in range(2):
+        button.send_keys("\ue007")
+        assert groups(browser)[-1] == "race=C & sex=Female"
+
+
+def test_filtering_works_by_keyboard_and_says_how_many_remain(browser, report):
+    browser.open(report)
+    field = browser.find("#check-disparity input[type=search]")
+    field.send_keys("sex=f")
+    assert groups(browser) == ["race=C & sex=Female"]
+    assert browser.find("#check-disparity .count").text == "1 of 4 shown"
+    field.clear()
+    browser.find("#check-disparity select").send_keys("det")
+    assert groups(browser) == ["race=A"]
+
+
+def test_every_control_is_reached_by_tab(browser, report):
+    browser.open(report)
+    body = browser.find("body")
+    reached = set()
+    for _ in range(80):
+        browser.driver.switch_to.active_element.send_keys("\ue004")
+        active = browser.driver.switch_to.active_element
+        if active == body:
+            break
+        reached.add(active)
+    controls = browser.driver.execute_script(
+        "return [...document.querySelectorAll('a, button, input, select')]"
+    )
+    assert set(controls) <= reached
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("dark", [False, True])
+def test_no_serious_accessibility_violation(browser, report, width, dark):
+    browser.resize(width, 900, dark=dark)
+    browser.open(report)
+    assert browser.violations() == []
+
+
+def test_a_phone_needs_no_sideways_scrolling(browser, report):
+    browser.resize(390, 800)
+    browser.open(report)
+    assert browser.driver.execute_script("return document.documentElement.scrollWidth") <= 390
+
+
+def test_dark_colours_reach_the_figure(browser, report):
+    colour = "return getComputedStyle(document.querySelector('svg.figure text')).fill"
+    browser.open(report)
+    light = browser.driver.execute_script(colour)
+    browser.resize(1280, 900, dark=True)
+    assert browser.driver.execute_script(colour) != light
+    browser.find("#theme").send_keys("light")
+    assert browser.driver.execute_script(colour) == light
+
+
+def test_the_page_is_complete_without_scripts(browser, report):
+    browser.scripts(on=False)
+    browser.open(report)
+    assert len(browser.driver.find_elements("css selector", "table.findings tbody tr")) == 8
+    assert len(browser.driver.find_elements("css selector", "svg.figure")) == 2
+    assert not browser.find("#theme").is_displayed()
+    assert "0.118 above the population" in browser.find("#check-disparity .headline").text
+
+
+def test_printing_shows_the_rows_that_a_filter_hides(browser, report):
+    browser.open(report)
+    browser.find("#check-disparity input[type=search]").send_keys("no such group")
+    assert groups(browser) == []
+    browser.media("print")
+    assert len(groups(browser)) == 4
+    browser.media("")
+    pdf = base64.b64decode(browser.driver.print_page())
+    assert pdf.startswith(b"%PDF")
