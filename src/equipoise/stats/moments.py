@@ -121,6 +121,28 @@ class CellMoments:
             cross=_cross_of(pairs // size, part_cell, part),
         )
 
+    def kernel(self, a: int, b: int) -> Any:
+        """Sums over units of (total of quantity `a` in a cell) times (total of `b` in another).
+
+        Parameters
+        ----------
+        a, b : int
+            Two of the p quantities.
+
+        Returns
+        -------
+        sparse matrix of shape (K, K)
+            Diagonal when no unit has rows in several cells.
+        """
+        kernel: Any = sparse.diags_array(self.product[:, a, b])
+        if self.cross is None:
+            return kernel
+        shape = (len(self.n), len(self.n))
+        pair = self.cross
+        upper = sparse.coo_array((pair.product[:, a, b], (pair.first, pair.second)), shape=shape)
+        lower = sparse.coo_array((pair.product[:, b, a], (pair.second, pair.first)), shape=shape)
+        return (kernel + upper + lower).tocsr()
+
 
 def linear_covariance(moments: CellMoments, coefficients: list[Any]) -> FloatArray:
     r"""Return the covariance of statistics that are linear in the rows.
@@ -143,19 +165,9 @@ def linear_covariance(moments: CellMoments, coefficients: list[Any]) -> FloatArr
     p = moments.total.shape[1]
     m = coefficients[0].shape[1]
     covariance = np.zeros((m, m))
-    size = len(moments.n)
     for a in range(p):
         for b in range(p):
-            kernel: Any = sparse.diags_array(moments.product[:, a, b])
-            if moments.cross is not None:
-                pair = moments.cross
-                upper = sparse.coo_array(
-                    (pair.product[:, a, b], (pair.first, pair.second)), shape=(size, size)
-                )
-                lower = sparse.coo_array(
-                    (pair.product[:, b, a], (pair.second, pair.first)), shape=(size, size)
-                )
-                kernel = (kernel + upper + lower).tocsr()
+            kernel = moments.kernel(a, b)
             term = coefficients[a].T @ (kernel @ coefficients[b])
             covariance += term.toarray() if sparse.issparse(term) else np.asarray(term)
     return covariance
