@@ -1,4 +1,4 @@
-"""A real browser opens the report: it works by keyboard, without scripts, on paper and on phones."""
+"""A real browser opens the report: by keyboard, without scripts, on paper and on phones."""
 
 import base64
 
