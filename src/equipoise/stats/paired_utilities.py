@@ -1,0 +1,302 @@
+r"""Utilities of two algorithms in every group, on the same people.
+
+A utility is a ratio of means: :math:`U = \sum \omega u / \sum \omega w` over the rows of a group,
+with row quantities (u, w) that depend on the decision ([1]_ Eq. (1)). Status quo and candidate
+decide about the same rows, so all ratios are estimated jointly: values, covariance by influence
+functions, and bootstrap draws of both. Every test and every margin is then a contrast of one
+vector; nothing is resampled twice.
+
+References
+----------
+.. [1] Auerbach, Liang, Tabord-Meehan and Okumura (2024). Testing the fairness-improvability of
+   algorithms.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from equipoise._checks import check_finite
+from equipoise._typing import AnyArray, BoolArray, FloatArray, IntArray, Rng
+from equipoise.exceptions import GroupTooSmallError, InvalidParameterError
+from equipoise.stats.resampling import bootstrap_sums, distinct_rows
+
+__all__ = ["BootstrapDraws", "UtilityEstimates", "estimate_utilities"]
+
+DRAW_CHUNK = 2_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BootstrapDraws:
+    """Estimates on bootstrap samples.
+
+    Parameters
+    ----------
+    value : array of shape (J, R)
+        Ratios; zero where undefined.
+    covariance : array of shape (J, R, R)
+        Their covariance, estimated on the bootstrap sample.
+    defined : array of shape (J, R)
+        False where a bootstrap sample has a zero denominator.
+    law : str
+        How the samples were drawn, see `equipoise.stats.resampling`.
+    """
+
+    value: FloatArray
+    covariance: FloatArray
+    defined: BoolArray
+    law: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UtilityEstimates:
+    """All utilities of two algorithms, with their joint law.
+
+    Ratios are numbered by criterion, then algorithm (0 status quo, 1 candidate), then group.
+
+    Parameters
+    ----------
+    value : array of shape (C, 2, H)
+        Utilities; H counts the groups and, with `population`, everyone as the last.
+    covariance : array of shape (R, R)
+        Their covariance, R = 2 C H.
+    support : array of shape (C, 2, H)
+        Rows with a non-zero denominator.
+    n_groups : int
+        Groups, everyone not counted.
+    n_units : int
+        Independent units: rows, or clusters.
+    draws : BootstrapDraws, optional
+        Present when bootstrap samples were asked for.
+    """
+
+    value: FloatArray
+    covariance: FloatArray
+    support: IntArray
+    n_groups: int
+    n_units: int
+    draws: BootstrapDraws | None = None
+
+    def position(self, criterion: int, algorithm: int, group: int) -> int:
+        """Return the number of a ratio in `covariance` and in the draws."""
+        return (2 * criterion + algorithm) * int(self.value.shape[2]) + group
+
+
+def estimate_utilities(
+    numerator: AnyArray,
+    denominator: AnyArray,
+    group: AnyArray,
+    *,
+    n_groups: int,
+    population: bool = False,
+    weight: AnyArray | None = None,
+    count: AnyArray | None = None,
+    cluster: AnyArray | None = None,
+    n_resamples: int = 0,
+    rng: Rng = None,
+) -> UtilityEstimates:
+    """Estimate the utilities of status quo and candidate in every group.
+
+    Parameters
+    ----------
+    numerator, denominator : array of shape (n, C, 2)
+        Row quantities u and w of C criteria under the status quo (0) and the candidate (1).
+    group : array of shape (n,)
+        Group of each row, 0 to `n_groups` - 1.
+    n_groups : int
+        Number of groups.
+    population : bool
+        Add everyone as one more group, the last.
+    weight : array of shape (n,), optional
+        Sampling weights.
+    count : array of shape (n,), optional
+        How many identical rows a row stands for; not with `cluster`.
+    cluster : array of shape (n,), optional
+        Unit of each row; units are resampled whole.
+    n_resamples : int
+        Bootstrap samples; 0 for none (the analytic tests need none).
+    rng : numpy.random.Generator, int or None
+        Source of randomness.
+
+    Returns
+    -------
+    UtilityEstimates
+
+    Raises
+    ------
+    GroupTooSmallError
+        If a denominator is zero in some group.
+
+    Examples
+    --------
+    Two groups of three rows, decisions of two algorithms; is the candidate right more often?
+
+    >>> y = np.array([1, 0, 1, 1, 0, 0])
+    >>> decisions = np.array([[1, 1, 0, 0, 0, 1], [1, 0, 0, 1, 0, 1]]).T
+    >>> right = (decisions == y[:, None]).astype(float)[:, None, :]
+    >>> estimates = estimate_utilities(
+    ...     right, np.ones_like(right), np.array([0, 0, 0, 1, 1, 1]), n_groups=2
+    ... )
+    >>> estimates.value[0].round(2).tolist()
+    [[0.33, 0.33], [0.67, 0.67]]
+
+    In the sample, yes: in both groups it is right in two cases of three, the status quo in one.
+    """
+    u = check_finite("numerator", numerator, ndim=3)
+    w = check_finite("denominator", denominator, ndim=3)
+    code = np.asarray(group, dtype=np.int64)
+    if u.shape != w.shape or u.shape[2] != 2 or len(code) != len(u):
+        raise InvalidParameterError(
+            f"`numerator` and `denominator` must have shape (n, criteria, 2) with n = {len(code)};"
+            f" got {u.shape} and {w.shape}."
+        )
+    if count is not None and cluster is not None:
+        raise InvalidParameterError(
+            "`count` and `cluster` cannot be combined: a row that stands for several has no single"
+            " cluster. Repeat the rows."
+        )
+    copies = np.ones(len(u), dtype=np.int64) if count is None else np.asarray(count, dtype=np.int64)
+    layout = _Layout(criteria=u.shape[1], groups=n_groups, population=population)
+    quantities = np.concatenate([u.reshape(len(u), -1), w.reshape(len(w), -1)], axis=1)
+    if weight is not None:
+        quantities = quantities * check_finite("weight", weight, ndim=1)[:, None]
+    units, unit_count, n_units = _units(quantities, code, copies, cluster, layout)
+    spans_groups = population or cluster is not None
+    basis = layout.expand(units, spans_groups=cluster is not None)
+    pairs = layout.pairs(spans_groups=spans_groups)
+    total = unit_count @ basis
+    product = (basis * unit_count[:, None]).T @ basis
+    support = layout.support(w, code, copies)
+    if (total[layout.denominators()] == 0).any():
+        raise GroupTooSmallError(
+            "every group needs rows with a non-zero denominator; a group has none. Merge groups or"
+            " use more data."
+        )
+    value, covariance, _ = layout.ratios(total[None], product[None])
+    draws = None
+    if n_resamples:
+        columns = np.concatenate([basis, basis[:, pairs[0]] * basis[:, pairs[1]]], axis=1)
+        resampled = bootstrap_sums(columns, unit_count, n=n_units, n_resamples=n_resamples, rng=rng)
+        draws = _draws(resampled.sums, resampled.law, pairs, layout)
+    return UtilityEstimates(
+        value=value[0].reshape(u.shape[1], 2, layout.width),
+        covariance=covariance[0],
+        support=support,
+        n_groups=n_groups,
+        n_units=n_units,
+        draws=draws,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Layout:
+    """Where the sums of (group, quantity) stand in a row of the basis."""
+
+    criteria: int
+    groups: int
+    population: bool
+
+    @property
+    def width(self) -> int:
+        return self.groups + self.population
+
+    @property
+    def ratios_per_group(self) -> int:
+        return 2 * self.criteria
+
+    def numerators(self) -> IntArray:
+        """Basis column of the numerator of each ratio, in the order of `UtilityEstimates`."""
+        ratio, group = np.divmod(np.arange(self.ratios_per_group * self.width), self.width)
+        positions: IntArray = group * 2 * self.ratios_per_group + ratio
+        return positions
+
+    def denominators(self) -> IntArray:
+        return self.numerators() + self.ratios_per_group
+
+    def pairs(self, *, spans_groups: bool) -> tuple[IntArray, IntArray]:
+        """Pairs of basis columns whose product can differ from zero."""
+        size = 2 * self.ratios_per_group
+        first, second = np.triu_indices(size * self.width)
+        if not spans_groups:
+            same = first // size == second // size
+            first, second = first[same], second[same]
+        return first, second
+
+    def expand(self, units: FloatArray, *, spans_groups: bool) -> FloatArray:
+        """Give every group its own columns; `units` has the group code first unless it spans."""
+        size = 2 * self.ratios_per_group
+        if spans_groups:
+            blocks = units.reshape(len(units), self.groups, size)
+        else:
+            blocks = np.zeros((len(units), self.groups, size))
+            blocks[np.arange(len(units)), units[:, 0].astype(np.int64) - 1] = units[:, 1:]
+        if self.population:
+            blocks = np.concatenate([blocks, blocks.sum(axis=1, keepdims=True)], axis=1)
+        return blocks.reshape(len(units), -1)
+
+    def support(self, w: FloatArray, group: IntArray, count: IntArray) -> IntArray:
+        used = (w != 0) * count[:, None, None]
+        by_group = np.stack([used[group == g].sum(axis=0) for g in range(self.groups)], axis=-1)
+        if self.population:
+            by_group = np.concatenate([by_group, by_group.sum(axis=-1, keepdims=True)], axis=-1)
+        return by_group.astype(np.int64)
+
+    def ratios(
+        self, total: FloatArray, product: FloatArray
+    ) -> tuple[FloatArray, FloatArray, BoolArray]:
+        """Ratios and their covariance from sums; one leading axis of samples.
+
+        The influence of a unit on ratio r is (u - U w) / W ([1] Section 3.2).
+        """
+        top, bottom = self.numerators(), self.denominators()
+        defined = total[:, bottom] != 0
+        w = np.where(defined, total[:, bottom], 1.0)
+        value = np.where(defined, total[:, top] / w, 0.0)
+        row, column = value[:, :, None], value[:, None, :]
+        covariance = (
+            product[:, top[:, None], top]
+            - column * product[:, top[:, None], bottom]
+            - row * product[:, bottom[:, None], top]
+            + row * column * product[:, bottom[:, None], bottom]
+        ) / (w[:, :, None] * w[:, None, :])
+        return value, covariance, defined
+
+
+def _units(
+    quantities: FloatArray,
+    group: IntArray,
+    count: IntArray,
+    cluster: AnyArray | None,
+    layout: _Layout,
+) -> tuple[FloatArray, IntArray, int]:
+    """Distinct independent units: (group + 1, quantities), or totals by group of a cluster."""
+    if cluster is None:
+        # A row of zeros matters to no sum, whatever its group.
+        tag = np.where(quantities.any(axis=1), group + 1, 0)
+        rows = distinct_rows(np.column_stack([tag, quantities]), count)
+        return rows.values, rows.count, rows.n
+    _, unit = np.unique(np.asarray(cluster), return_inverse=True)
+    n_units = int(unit.max()) + 1
+    slot = unit * layout.groups + group
+    totals = np.column_stack(
+        [np.bincount(slot, weights=q, minlength=n_units * layout.groups) for q in quantities.T]
+    )
+    rows = distinct_rows(totals.reshape(n_units, -1))
+    return rows.values, rows.count, rows.n
+
+
+def _draws(
+    sums: FloatArray, law: str, pairs: tuple[IntArray, IntArray], layout: _Layout
+) -> BootstrapDraws:
+    size = sums.shape[1] - len(pairs[0])
+    n_ratios = layout.ratios_per_group * layout.width
+    value = np.empty((len(sums), n_ratios))
+    covariance = np.empty((len(sums), n_ratios, n_ratios))
+    defined = np.empty((len(sums), n_ratios), dtype=np.bool_)
+    for start in range(0, len(sums), DRAW_CHUNK):
+        part = slice(start, min(start + DRAW_CHUNK, len(sums)))
+        product = np.zeros((part.stop - start, size, size))
+        product[:, pairs[0], pairs[1]] = sums[part, size:]
+        product[:, pairs[1], pairs[0]] = sums[part, size:]
+        value[part], covariance[part], defined[part] = layout.ratios(sums[part, :size], product)
+    return BootstrapDraws(value=value, covariance=covariance, defined=defined, law=law)
