@@ -1,4 +1,4 @@
-r"""Rules that select a fixed share of people by a score, and what the cut-off's randomness costs."""
+r"""Select a fixed share of people by a score; what the randomness of the cut-off costs."""
 
 import numpy as np
 
@@ -107,7 +107,7 @@ def cutoff_influence(
     score : array of shape (n,)
         The score whose top share is selected.
     numerator_if_selected, denominator_if_selected : array of shape (n,)
-        Row quantities of a selected row; zero for one that is not selected.
+        What each row contributes when it is selected, whether or not it is.
     group : array of shape (n,)
         Group of each row, 0 to `n_groups` - 1.
     capacity : float

@@ -108,9 +108,9 @@ def delta_curve(
     ...     fairness=True,
     ... )
     >>> round(curve.largest, 2)
-    0.87
+    0.88
 
-    By 87%; the estimate is 100%.
+    By 88%; the estimate is 100%.
     """
     level = check_fraction("alpha", alpha)
 
