@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from equipoise.stats.improvability import ImprovementQuestion, improvement_test
 from equipoise.stats.paired_utilities import (
