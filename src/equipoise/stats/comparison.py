@@ -17,7 +17,7 @@ from equipoise._typing import AnyArray, BoolArray, FloatArray, IntArray, Scale
 from equipoise.exceptions import InvalidParameterError
 from equipoise.stats.moments import CellMoments
 
-__all__ = ["Comparison", "Target", "TargetKind", "compare", "covariance"]
+__all__ = ["Comparison", "Target", "TargetKind", "compare", "covariance", "cross_products"]
 
 TargetKind: TypeAlias = Literal["known", "population", "reference", "rest", "external"]
 
@@ -266,7 +266,6 @@ def covariance(
     array of shape (m, m)
         Rows and columns of groups without an estimate are zero.
     """
-    groups = _as_sparse(membership, len(moments.n))
     c = comparison
     ratio = c.scale == "ratio"
     unit = c.target_value if ratio else np.ones_like(c.target_value)
@@ -277,12 +276,36 @@ def covariance(
         slope = _finite(rate / unit)
     alpha = np.stack([inner, -inner * _finite(c.group_value)])
     beta = np.stack([-outer, outer * _finite(c.target_value)])
+    own = cross_products(moments, membership, target, alpha, beta)
+    return own + c.target_variance * np.outer(slope, slope)
+
+
+def cross_products(
+    moments: CellMoments, membership: Any, target: Target, alpha: FloatArray, beta: FloatArray
+) -> FloatArray:
+    """Sums over units of products of moments that are constant on a group and on the target.
+
+    Parameters
+    ----------
+    moments : CellMoments
+        Sums of (u, w) in K cells.
+    membership : boolean matrix of shape (K, m)
+        Cells that make up each group.
+    target : Target
+        What groups are compared with.
+    alpha, beta : array of shape (2, m)
+        Coefficients of u and w on the rows of the group, and on those of the target.
+
+    Returns
+    -------
+    array of shape (m, m)
+    """
+    groups = _as_sparse(membership, len(moments.n))
+    mask = _target_mask(target, moments)
     if target.kind == "rest":
         # The complement of G is everything minus G.
         alpha, mask = alpha - beta, np.ones(len(moments.n))
-    else:
-        mask = _target_mask(target, moments)
-    result = c.target_variance * np.outer(slope, slope)
+    result = np.zeros((groups.shape[1], groups.shape[1]))
     for a in range(2):
         for b in range(2):
             kernel = moments.kernel(a, b)

@@ -23,10 +23,11 @@ from equipoise.exceptions import InvalidParameterError
 from equipoise.stats import roots
 from equipoise.stats.comparison import Comparison, Target, compare, covariance
 from equipoise.stats.interval import GREATER, LESS, SignedRoot, invert
+from equipoise.stats.joint_disparity import JointDisparity, joint_test
 from equipoise.stats.moments import CellMoments
 from equipoise.stats.row_roots import RowRoots, Units
 
-__all__ = ["Disparities", "Target", "Units", "disparities"]
+__all__ = ["Disparities", "JointDisparity", "Target", "Units", "disparities", "joint_test"]
 
 MIN_ROWS = 10
 """A real-valued metric in fewer rows has no trustworthy p-value."""

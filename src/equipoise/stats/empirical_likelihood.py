@@ -18,10 +18,19 @@ References
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import linalg
 
 from equipoise._typing import FloatArray, IntArray
 
-__all__ = ["Likelihood", "Samples", "adjusted", "bartlett_factor", "likelihood", "profile"]
+__all__ = [
+    "Likelihood",
+    "Samples",
+    "adjusted",
+    "bartlett_factor",
+    "joint_likelihood",
+    "likelihood",
+    "profile",
+]
 
 _TOLERANCE = 1e-12
 _ITERATIONS = 100
@@ -299,3 +308,54 @@ def profile(
         multiplier = fit.multiplier
         theta = theta - step if low < theta - step < high else 0.5 * (low + high)
     return statistic, theta
+
+
+def joint_likelihood(
+    values: FloatArray, start: IntArray, directions: FloatArray, *, count: FloatArray | None = None
+) -> float:
+    r"""Empirical likelihood statistic of several moments that must be zero together.
+
+    Row i of atom k has the moments :math:`v_i d_k`, a number times the direction of its atom; rows
+    of general moments are atoms of their own. The dual, :math:`\sum \log(1 + \lambda' v_i d_k)`,
+    is self-concordant: Newton steps of length :math:`1 / (1 + \delta)`, with :math:`\delta` the
+    Newton decrement, stay inside its domain and converge exactly when zero is inside the hull.
+
+    Parameters
+    ----------
+    values : array of shape (N,)
+        v, atom after atom.
+    start : array of shape (S,)
+        Where each atom begins.
+    directions : array of shape (S, d)
+        d_k; their columns are independent.
+    count : array of shape (N,), optional
+        How many times a row occurs.
+
+    Returns
+    -------
+    float
+        Infinite when zero is outside the convex hull of the moments.
+
+    Notes
+    -----
+    A pass costs one sum over rows for each atom, whatever the number of moments.
+    """
+    samples = Samples(base=values, slope=np.zeros_like(values), start=start, count=count)
+    size = samples.size
+    lam = np.zeros(directions.shape[1])
+    x = np.ones_like(values)
+    for _ in range(_ITERATIONS):
+        ratio = values / x
+        gradient = directions.T @ samples.sums(ratio)
+        hessian = (directions.T * samples.sums(ratio * ratio)) @ directions
+        try:
+            step = linalg.cho_solve(linalg.cho_factor(hessian), gradient)
+        except linalg.LinAlgError:
+            # On the way to infinity the moments that hold zero back lose all weight.
+            return np.inf
+        decrement = float(np.sqrt(max(gradient @ step, 0.0)))
+        if decrement < 1e-8:
+            return float(2.0 * samples.sums(np.log(x)).sum())
+        lam = lam + step / (1.0 + decrement if decrement > 0.25 else 1.0)
+        x = 1.0 + values * np.repeat(directions @ lam, size)
+    return np.inf
