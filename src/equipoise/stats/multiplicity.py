@@ -204,8 +204,8 @@ def max_t_p_values(
 
     Examples
     --------
-    >>> max_t_p_values(np.array([3.2, 1.0]), np.eye(2)).round(3).tolist()
-    [0.003, 0.533]
+    >>> max_t_p_values(np.array([3.2, 1.0]), np.eye(2)).round(2).tolist()
+    [0.0, 0.53]
     """
     r = np.asarray(roots, dtype=np.float64)
     result = np.full(len(r), np.nan)

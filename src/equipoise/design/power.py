@@ -1,0 +1,429 @@
+r"""How many rows an audit needs, and what an audit of a given size can show.
+
+Power is that of the normal approximation to the signed roots of `equipoise.stats.disparity`, with
+the sampling error of an estimated target and the covariance of a group with the population that
+contains it. It is planning, not inference: tests/calibration compares it with simulated audits.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import optimize, special
+
+from equipoise._checks import check_fraction, check_integer, check_number, check_option
+from equipoise._typing import Adjust, FlagAlternative, FloatArray, PlannedQuestion, PlannedTarget
+from equipoise.exceptions import InvalidParameterError
+
+__all__ = ["Power", "power", "sample_size"]
+
+_LARGEST = 10**12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Power:
+    """Power of the tests of an audit.
+
+    Parameters
+    ----------
+    question : str
+        "disparity", "flag" or "certify".
+    n : int
+        Rows on which the metric is defined.
+    share, n_group, se, power : tuple of float
+        For each group: its share of the rows, its expected rows, the standard error of its
+        disparity, and the chance that its test succeeds.
+    level : float
+        Level of a single test after adjustment for the number of tests.
+    all_groups : float
+        Lower bound on the chance that the tests of all groups succeed.
+    """
+
+    question: str
+    n: int
+    share: tuple[float, ...]
+    n_group: tuple[float, ...]
+    se: tuple[float, ...]
+    power: tuple[float, ...]
+    level: float
+    all_groups: float
+
+    def __str__(self) -> str:
+        """Write one line for each group."""
+        lines = [f"{self.question}: n = {self.n}, level of one test {self.level:.3g}"]
+        rows = zip(self.share, self.n_group, self.se, self.power, strict=True)
+        lines += [
+            f"  share {share:.3g}: {n:.0f} rows, standard error {se:.3g}, power {chance:.3f}"
+            for share, n, se, chance in rows
+        ]
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Scenario:
+    """Checked arguments; arrays have one entry for each group."""
+
+    question: PlannedQuestion
+    share: FloatArray
+    disparity: FloatArray
+    variance: FloatArray  # of the metric within the group
+    target_variance: FloatArray  # within the reference, or within the rest of the population
+    target: PlannedTarget
+    reference_share: float
+    margin: float
+    alternative: FlagAlternative
+    alpha: float
+    n_tests: int
+    adjust: Adjust
+    design_effect: float
+
+
+def power(
+    question: PlannedQuestion,
+    *,
+    n: int,
+    share: float | Sequence[float],
+    disparity: float | Sequence[float] = 0.0,
+    rate: float | None = None,
+    sd: float | None = None,
+    target: PlannedTarget = "population",
+    reference_share: float | None = None,
+    margin: float = 0.0,
+    alternative: FlagAlternative = "greater",
+    alpha: float = 0.05,
+    n_tests: int | None = None,
+    adjust: Adjust = "auto",
+    design_effect: float = 1.0,
+) -> Power:
+    r"""Chance that an audit of `n` rows shows what is there.
+
+    Parameters
+    ----------
+    question : {"disparity", "flag", "certify"}
+        Two-sided tests of no gap; tests against a tolerance; or equivalence tests.
+    n : int
+        Rows on which the metric is defined: for a positive predictive value, those predicted
+        positive.
+    share : float or list of float
+        Share of each group in these rows.
+    disparity : float or list of float, default 0
+        True difference of the group from its target.
+    rate : float, optional
+        Rate of the target, for 0/1 metrics; the group has `rate` + `disparity`.
+    sd : float, optional
+        Standard deviation of a real-valued metric within groups. Give `rate` or `sd`.
+    target : {"population", "rest", "reference", "known"}
+        What the groups are compared with.
+    reference_share : float, optional
+        Share of the reference group, which shares no rows with the others.
+    margin : float, default 0
+        Tolerated difference ("flag"), or the one to be excluded ("certify", above 0).
+    alternative : {"greater", "less", "two-sided", "outside"}
+        Of "flag"; "disparity" is two-sided, "certify" has none.
+    alpha : float, default 0.05
+        Level of the test, or of the family of tests.
+    n_tests : int, optional
+        Tests in the family; by default the groups listed.
+    adjust : {"auto", "bh", "by", "holm", "bonferroni", "none"}
+        How the tests are adjusted: "auto" is "bh" for "flag" and "none" otherwise, as in the
+        audits. "bh" and "by" use the limiting level of the procedure when the tests beyond the
+        groups listed have no gap; "holm" is at least as powerful as the "bonferroni" given.
+    design_effect : float, default 1
+        Factor on the variance for dependent rows: with c rows for each unit and correlation r
+        within units, 1 + (c - 1) r.
+
+    Returns
+    -------
+    Power
+
+    Examples
+    --------
+    A group makes up a tenth of 5000 decisions; overall 40% are selected. Would a gap of five
+    points be noticed?
+
+    >>> print(power("disparity", n=5000, share=0.1, disparity=-0.05, rate=0.4))
+    disparity: n = 5000, level of one test 0.05
+      share 0.1: 500 rows, standard error 0.0203, power 0.693
+
+    In seven audits of ten.
+    """
+    rows = check_integer("n", n, low=2)
+    scenario = _scenario(
+        question,
+        share=share,
+        disparity=disparity,
+        rate=rate,
+        sd=sd,
+        target=target,
+        reference_share=reference_share,
+        margin=margin,
+        alternative=alternative,
+        alpha=alpha,
+        n_tests=n_tests,
+        adjust=adjust,
+        design_effect=design_effect,
+    )
+    return _evaluate(scenario, rows)
+
+
+def sample_size(
+    question: PlannedQuestion,
+    *,
+    share: float | Sequence[float],
+    disparity: float | Sequence[float] = 0.0,
+    rate: float | None = None,
+    sd: float | None = None,
+    target: PlannedTarget = "population",
+    reference_share: float | None = None,
+    margin: float = 0.0,
+    alternative: FlagAlternative = "greater",
+    alpha: float = 0.05,
+    n_tests: int | None = None,
+    adjust: Adjust = "auto",
+    design_effect: float = 1.0,
+    power: float = 0.8,
+) -> Power:
+    r"""Smallest number of rows with which every group's test has the power asked for.
+
+    Parameters
+    ----------
+    question : {"disparity", "flag", "certify"}
+        As in `power`.
+    share, disparity, rate, sd, target, reference_share : optional
+        As in `power`.
+    margin, alternative, alpha, n_tests, adjust, design_effect : optional
+        As in `power`.
+    power : float, default 0.8
+        Power wanted for each group.
+
+    Returns
+    -------
+    Power
+        With `n`, the rows needed.
+
+    Raises
+    ------
+    InvalidParameterError
+        When no number of rows is enough, because the disparity is not on the side of the
+        alternative.
+
+    Examples
+    --------
+    How many decisions are needed to show that a group of 10% is within five points of the rest,
+    if it really is equal?
+
+    >>> sample_size("certify", share=0.1, rate=0.4, target="rest", margin=0.05).n
+    9135
+    """
+    wanted = check_fraction("power", power)
+    scenario = _scenario(
+        question,
+        share=share,
+        disparity=disparity,
+        rate=rate,
+        sd=sd,
+        target=target,
+        reference_share=reference_share,
+        margin=margin,
+        alternative=alternative,
+        alpha=alpha,
+        n_tests=n_tests,
+        adjust=adjust,
+        design_effect=design_effect,
+    )
+
+    def enough(n: int) -> bool:
+        return min(_evaluate(scenario, n).power) >= wanted
+
+    high = 2
+    while not enough(high):
+        high *= 2
+        if high > _LARGEST:
+            raise InvalidParameterError(
+                f"`disparity` must lie on the side that {scenario.question!r} tests for: with "
+                f"disparity {scenario.disparity.tolist()}, margin {scenario.margin:g} and "
+                f"alternative {scenario.alternative!r} no number of rows gives power {wanted:g}."
+            )
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return _evaluate(scenario, high)
+
+
+def _scenario(
+    question: PlannedQuestion,
+    *,
+    share: float | Sequence[float],
+    disparity: float | Sequence[float],
+    rate: float | None,
+    sd: float | None,
+    target: PlannedTarget,
+    reference_share: float | None,
+    margin: float,
+    alternative: FlagAlternative,
+    alpha: float,
+    n_tests: int | None,
+    adjust: Adjust,
+    design_effect: float,
+) -> _Scenario:
+    check_option("question", question, PlannedQuestion)
+    check_option("target", target, PlannedTarget)
+    check_option("alternative", alternative, FlagAlternative)
+    check_option("adjust", adjust, Adjust)
+    shares = np.array([check_fraction("share", s) for s in np.atleast_1d(share).tolist()])
+    gaps = np.array([check_number("disparity", d) for d in np.atleast_1d(disparity).tolist()])
+    if len(gaps) not in {1, len(shares)}:
+        raise InvalidParameterError(
+            f"`disparity` must be one number or one for each of the {len(shares)} shares; "
+            f"got {len(gaps)}."
+        )
+    gaps = np.broadcast_to(gaps, shares.shape).astype(np.float64)
+    if (reference_share is not None) != (target == "reference"):
+        raise InvalidParameterError(
+            f"`reference_share` belongs to `target='reference'`, and only there; "
+            f"got {reference_share!r} with target {target!r}."
+        )
+    beside = 0.0 if reference_share is None else check_fraction("reference_share", reference_share)
+    if shares.max() + beside > 1.0:
+        raise InvalidParameterError(
+            f"A group and its reference must fit into the rows: shares {shares.max():g} and "
+            f"{beside:g} add up to more than 1."
+        )
+    limit = check_number("margin", margin, low=0.0)
+    if question == "certify" and limit == 0.0:
+        raise InvalidParameterError(
+            "`margin` must be above 0: no data can show that a gap is exactly zero."
+        )
+    if question == "disparity" and limit != 0.0:
+        raise InvalidParameterError(
+            f"`margin` belongs to 'flag' and 'certify'; 'disparity' tests for no gap at all. "
+            f"Got {limit:g}."
+        )
+    own, other = _variances(shares, gaps, rate, sd, target)
+    rule: Adjust = ("bh" if question == "flag" else "none") if adjust == "auto" else adjust
+    tests = len(shares) if n_tests is None else check_integer("n_tests", n_tests, low=len(shares))
+    return _Scenario(
+        question=question,
+        share=shares,
+        disparity=gaps,
+        variance=own,
+        target_variance=other,
+        target=target,
+        reference_share=beside,
+        margin=limit,
+        alternative="two-sided" if question == "disparity" else alternative,
+        alpha=check_fraction("alpha", alpha),
+        n_tests=tests,
+        adjust=rule,
+        design_effect=check_number("design_effect", design_effect, low=1e-9),
+    )
+
+
+def _variances(
+    share: FloatArray,
+    disparity: FloatArray,
+    rate: float | None,
+    sd: float | None,
+    target: PlannedTarget,
+) -> tuple[FloatArray, FloatArray]:
+    """Variance of the metric in the group and in what it is compared with."""
+    if (rate is None) == (sd is None):
+        raise InvalidParameterError(
+            "Give `rate` for a 0/1 metric or `sd` for a real-valued one, and not both."
+        )
+    if sd is not None:
+        variance = np.full(len(share), check_number("sd", sd, low=1e-300) ** 2)
+        return variance, variance
+    theta = check_fraction("rate", rate)
+    group = theta + disparity
+    # In a population of rate theta the rest balances the group.
+    balance = share / (1.0 - share) if target == "population" else 0.0
+    rest = theta - disparity * balance
+    for values in (group, rest):
+        if values.min() <= 0.0 or values.max() >= 1.0:
+            raise InvalidParameterError(
+                f"`rate` and `disparity` must leave every rate between 0 and 1; got rate "
+                f"{theta:g} with disparity {disparity.tolist()}."
+            )
+    return group * (1.0 - group), rest * (1.0 - rest)
+
+
+def _evaluate(s: _Scenario, n: int) -> Power:
+    se = _standard_error(s, n)
+    level = _level(s, se)
+    chance = _chance(s, se, level)
+    return Power(
+        question=s.question,
+        n=n,
+        share=tuple(s.share.tolist()),
+        n_group=tuple((n * s.share).tolist()),
+        se=tuple(se.tolist()),
+        power=tuple(chance.tolist()),
+        level=level,
+        all_groups=float(max(0.0, 1.0 - np.sum(1.0 - chance))),
+    )
+
+
+def _standard_error(s: _Scenario, n: int) -> FloatArray:
+    """Standard errors of the disparities, from the influence function."""
+    p = s.share
+    own = s.variance / p
+    if s.target == "known":
+        variance = own
+    elif s.target == "population":
+        # The group is part of its target; the last terms are the random share of the group.
+        rest = p * s.disparity / (1.0 - p)
+        variance = (
+            (1.0 - p) ** 2 * own
+            + (1.0 - p) * s.target_variance
+            + p * s.disparity**2
+            + (1.0 - p) * rest**2
+        )
+    else:
+        other = 1.0 - p if s.target == "rest" else np.full(len(p), s.reference_share)
+        variance = own + s.target_variance / other
+    return np.sqrt(variance * s.design_effect / n)
+
+
+def _level(s: _Scenario, se: FloatArray) -> float:
+    """Level at which a single test of the family is made."""
+    if s.adjust == "none":
+        return s.alpha
+    if s.adjust in {"bonferroni", "holm"}:
+        return s.alpha / s.n_tests
+    m = s.n_tests
+    alpha = float(s.alpha / np.sum(1.0 / np.arange(1, m + 1)) if s.adjust == "by" else s.alpha)
+    # The procedure takes the largest t with t <= alpha x (rejections at level t) / m. Rejections
+    # grow with t, so that the iteration falls from alpha to that t.
+    level = alpha
+    for _ in range(1000):
+        rejected = _chance(s, se, level).sum() + (m - len(se)) * level
+        following = float(alpha * max(rejected, 1.0) / m)
+        if level - following <= 1e-9 * level:
+            break
+        level = following
+    return level
+
+
+def _chance(s: _Scenario, se: FloatArray, level: float) -> FloatArray:
+    """Probability that each test rejects at `level`."""
+    z, margin = s.disparity / se, s.margin / se
+    if s.question == "certify":
+        q = -special.ndtri(level)
+        both = special.ndtr(margin - z - q) + special.ndtr(margin + z - q) - 1.0
+        return np.asarray(np.maximum(both, 0.0))
+    if s.alternative in {"greater", "less"}:
+        sign = 1.0 if s.alternative == "greater" else -1.0
+        return np.asarray(special.ndtr(sign * z - margin + special.ndtri(level)))
+    q = np.array([_outside_critical(level, 2.0 * width) for width in margin])
+    return np.asarray(special.ndtr(z - margin - q) + special.ndtr(-z - margin - q))
+
+
+def _outside_critical(level: float, width: float) -> float:
+    """Critical root of the test of an interval of `width` standard errors."""
+
+    def excess(c: float) -> float:
+        return float(special.ndtr(-c) + special.ndtr(-c - width)) - level
+
+    return float(optimize.brentq(excess, -1.0, -float(special.ndtri(level / 4.0))))
