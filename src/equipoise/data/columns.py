@@ -135,6 +135,11 @@ class RoleColumns:
                 f"Column {column!r} not found.{nearest(column, self.schema)}"
                 f" Columns: {quoted(self.schema)}."
             )
+        dtype = self.schema[column]
+        if dtype == nw.Unknown or dtype.is_nested():
+            raise DataError(
+                f"Column {column!r} has no values, or a type that no audit can use ({dtype})."
+            )
 
     def _is_number(self, column: str) -> bool:
         dtype = self.schema[column]

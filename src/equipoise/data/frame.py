@@ -35,6 +35,8 @@ def open_frame(data: Any, *, engine: str = "duckdb") -> "nw.LazyFrame[Any]":
         return _open_path(os.fspath(data), engine)
     if isinstance(data, Mapping):
         return _from_arrow(_arrow_of_mapping(data))
+    # pandas allows repeated names; narwhals would refuse them with a message of its own.
+    _check_distinct([*(getattr(data, "column_names", None) or getattr(data, "columns", ()))])
     try:
         frame = nw.from_native(data)
     except TypeError as error:
@@ -46,8 +48,6 @@ def open_frame(data: Any, *, engine: str = "duckdb") -> "nw.LazyFrame[Any]":
         if frame.implementation.is_duckdb() or frame.implementation.is_pyspark():
             return frame
         frame = frame.collect()
-    names = list(getattr(data, "columns", frame.columns))
-    _check_distinct(names)
     return _from_arrow(frame.to_arrow())
 
 
@@ -64,7 +64,6 @@ def _open_path(path: str, engine: str) -> "nw.LazyFrame[Any]":
 def _from_arrow(table: Any) -> "nw.LazyFrame[Any]":
     from equipoise.data import duckdb
 
-    _check_distinct(table.column_names)
     return _lazy(duckdb.from_arrow(table))
 
 
@@ -88,7 +87,7 @@ def _arrow_of_mapping(data: Mapping[str, Any]) -> Any:
     return pa.table(columns)
 
 
-def _check_distinct(names: list[str]) -> None:
+def _check_distinct(names: list[Any]) -> None:
     repeated = sorted({str(name) for name in names if names.count(name) > 1})
     if repeated:
         raise DataError(f"Column names must be distinct; {quoted(repeated)} repeat. Rename them.")

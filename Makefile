@@ -1,0 +1,41 @@
+# Everything from nothing but Python 3.11: `make demo` audits bundled data, `make test` runs the tests.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV   := .venv
+BIN    := $(VENV)/bin
+NODE_MODULES := tests/e2e/node_modules/.package-lock.json
+
+.PHONY: demo test check format docs bench calibration clean
+
+demo: $(VENV)/.runtime
+	$(BIN)/equipoise demo --output report.html
+
+test: $(VENV)/.development $(if $(wildcard tests/e2e/package.json),$(NODE_MODULES))
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist loadgroup
+
+check: $(VENV)/.development
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+format: $(VENV)/.development
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+
+$(VENV)/.runtime: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --editable .
+	touch $@
+
+$(VENV)/.development: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --editable . --group dev
+	touch $@ $(VENV)/.runtime
+
+# The accessibility checker of the browser tests; they skip, and say so, where npm is absent.
+$(NODE_MODULES): tests/e2e/package.json
+	if command -v npm >/dev/null; then cd tests/e2e && npm install --no-audit --no-fund --silent; fi
+
+clean:
+	rm -rf $(VENV) tests/e2e/node_modules report.html

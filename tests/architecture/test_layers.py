@@ -1,0 +1,117 @@
+"""Arrows between packages point down only, and the core stays light."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import equipoise
+
+SRC = Path(equipoise.__file__).parent
+LEAVES = {"exceptions", "_checks", "_typing"}
+
+ALLOWED = {
+    "stats": LEAVES,
+    "data": LEAVES,
+    "design": LEAVES | {"stats"},
+    "search": LEAVES | {"stats"},
+    "mitigation": LEAVES | {"stats"},
+    "audits": LEAVES | {"stats", "data", "search", "design"},
+    "plot": LEAVES | {"audits", "stats", "design"},
+    "report": LEAVES | {"audits", "plot", "stats", "design"},
+    "cli": LEAVES | {"audits", "plot", "report", "data", "design", "datasets"},
+    "datasets": {"data"},
+    "testing": LEAVES | {"audits"},
+}
+
+HEAVY = {
+    "matplotlib",
+    "jinja2",
+    "typer",
+    "rich",
+    "duckdb",
+    "pyspark",
+    "pandas",
+    "polars",
+    "pyarrow",
+}
+
+MODULES = sorted(SRC.rglob("*.py"))
+every_module = pytest.mark.parametrize(
+    "path", MODULES, ids=[str(path.relative_to(SRC)) for path in MODULES]
+)
+
+
+def package_of(path):
+    return path.relative_to(SRC).parts[0].removesuffix(".py")
+
+
+def parsed(path):
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def imported(nodes):
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+
+
+@every_module
+def test_a_module_imports_only_what_lies_below_it(path):
+    package = package_of(path)
+    if package not in ALLOWED:
+        return
+    allowed = ALLOWED[package] | {package}
+    if path.relative_to(SRC) == Path("audits/result.py"):
+        allowed |= {"plot"}  # AuditResult.plot imports it inside the method
+    names = imported(ast.walk(parsed(path)))
+    assert {name.split(".")[1] for name in names if name.startswith("equipoise.")} <= allowed
+
+
+@every_module
+def test_heavy_libraries_are_imported_where_they_are_used(path):
+    heavy = HEAVY - {"typer"} if package_of(path) == "cli" else HEAVY
+    assert not {name.split(".")[0] for name in imported(parsed(path).body)} & heavy
+
+
+@every_module
+def test_the_engines_need_numpy_and_scipy_only(path):
+    if package_of(path) != "stats":
+        return
+    world = {name.split(".")[0] for name in imported(ast.walk(parsed(path)))}
+    assert world <= set(sys.stdlib_module_names) | {"numpy", "scipy", "equipoise"}
+
+
+@every_module
+def test_a_module_lists_its_exports(path):
+    listed = [
+        ast.literal_eval(node.value)
+        for node in parsed(path).body
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__"
+    ]
+    if not listed:
+        assert path.name in {"__init__.py", "_typing.py"}
+        return
+    name = ".".join(("equipoise", *path.relative_to(SRC).with_suffix("").parts))
+    module = __import__(name.removesuffix(".__init__"), fromlist=["*"])
+    assert all(hasattr(module, export) for export in listed[0])
+    assert sorted(set(listed[0])) == sorted(listed[0])
+
+
+def test_importing_equipoise_loads_no_heavy_library():
+    code = (
+        "import sys, equipoise;"
+        f" print(sorted({HEAVY!r} & {{name.split('.')[0] for name in sys.modules}}))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PYTHONPATH": str(SRC.parent)},
+    )
+    assert done.stdout.strip() == "[]"

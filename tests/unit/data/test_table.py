@@ -1,0 +1,300 @@
+"""Every engine gives the sums that a loop over rows gives."""
+
+from datetime import date
+
+import narwhals as nw
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from engines import ENGINES, on_engine
+from equipoise.data.roles import Roles
+from equipoise.data.splitting import hashed, hashed_numpy
+from equipoise.data.table import KEY, Table
+from equipoise.exceptions import (
+    ColumnNotFoundError,
+    DataError,
+    InvalidParameterError,
+    MissingValuesError,
+    NotBinaryError,
+)
+from equipoise.stats.moments import CellMoments
+
+N = 400
+BOTH = ("y_true", "y_pred")
+REAL = {"y_true": "number", "y_score": "number"}
+
+
+def people(seed=5):
+    rng = np.random.default_rng(seed)
+    race = rng.choice(["a", "b", '"; DROP TABLE x; --'], N).tolist()
+    race[7] = None
+    score = rng.random(N).tolist()
+    score[3] = None
+    return pa.table(
+        {
+            "race": pa.array(race),
+            "sex": rng.choice([1, 2], N),
+            "veteran": rng.random(N) < 0.3,
+            "day": pa.array(rng.choice([18000, 18001], N).astype("int32")).cast(pa.date32()),
+            "y": rng.integers(0, 2, N),
+            "p": rng.integers(0, 2, N).astype(float),
+            "score": pa.array(score),
+            "id": rng.integers(0, 90, N),
+            "weight": rng.random(N) + 0.2,
+            "copies": rng.integers(0, 4, N),
+        }
+    )
+
+
+def roles(**extra):
+    return Roles(
+        group=("race", "sex"), y_true="y", y_pred="p", y_score="score", missing="drop", **extra
+    )
+
+
+def codes(frame, keep):
+    keys = [f"{r}|{s}" for r, s, k in zip(frame["race"], frame["sex"], keep, strict=True) if k]
+    return np.unique(keys, return_inverse=True)[1]
+
+
+def oracle(table, quantities, keep, extra):
+    frame = {
+        name: np.array(table.column(name).to_pylist(), dtype=object) for name in table.column_names
+    }
+    chosen = {role: frame[column][keep].astype(float) for role, column in extra.items()}
+    return CellMoments.from_rows(quantities, codes(frame, keep), **chosen)
+
+
+OPTIONS = [
+    {},
+    {"cluster": "id"},
+    {"weight": "weight"},
+    {"count": "copies"},
+    {"cluster": "id", "weight": "weight", "count": "copies"},
+]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("extra", OPTIONS, ids=lambda extra: "+".join(extra) or "plain")
+def test_cells_equal_a_loop_over_rows_on_every_engine(engine, extra):
+    table = people()
+    y = np.array(table.column("y").to_pylist(), dtype=float)
+    p = np.array(table.column("p").to_pylist(), dtype=float)
+    keep = np.array([r is not None for r in table.column("race").to_pylist()])
+    opened = Table(on_engine(engine, table), roles(**extra))
+
+    labels = opened.label_cells(BOTH)
+    indicators = np.stack([(y == a) & (p == b) for a in (1, 0) for b in (1, 0)], axis=1)
+    expected = oracle(table, indicators[keep].astype(float), keep, extra)
+    assert_same(labels, expected)
+    assert labels.dropped == (table.column("copies")[7].as_py() if "count" in extra else 1)
+
+    score = np.array([np.nan if s is None else s for s in table.column("score").to_pylist()])
+    both = keep & np.isfinite(score)
+    cells = opened.cells({"u": opened.y_true * opened.y_score, "w": opened.y_score}, REAL)
+    expected = oracle(table, np.stack([y * score, score], axis=1)[both], both, extra)
+    assert_same(cells, expected)
+
+
+def assert_same(cells, expected):
+    np.testing.assert_array_equal(cells.n, expected.n)
+    np.testing.assert_allclose(cells.total, expected.total, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(cells.product, expected.product, rtol=1e-9, atol=1e-9)
+    assert cells.n_units == expected.n_units
+    assert (cells.cross is None) == (expected.cross is None)
+    if expected.cross is not None:
+        np.testing.assert_array_equal(cells.cross[0], expected.cross.first)
+        np.testing.assert_array_equal(cells.cross[1], expected.cross.second)
+        np.testing.assert_allclose(cells.cross[2], expected.cross.product, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_group_columns_of_every_type_get_the_same_labels(engine):
+    table = people().drop_columns(["race"])
+    opened = Table(on_engine(engine, table), Roles(group=("sex", "veteran", "day"), y_pred="p"))
+    cells = opened.label_cells(("y_pred",))
+    assert set(cells.labels[0]) == {"1", "2"}
+    assert set(cells.labels[1]) == {"True", "False"}
+    assert set(cells.labels[2]) == {date(2019, 4, 14).isoformat(), date(2019, 4, 15).isoformat()}
+    assert cells.n.sum() == N
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("cluster", [None, "id"])
+def test_hashed_splits_agree_on_every_engine(engine, cluster):
+    table = people()
+
+    def split(data):
+        opened = Table(data, roles(cluster=cluster))
+        frame = opened.keyed(REAL).with_columns(hashed(nw.col(KEY), 3).alias("h"))
+        rows = frame.select("score", "id", KEY, "h").collect(backend="pyarrow").to_native()
+        return rows.sort_by([("score", "ascending"), ("id", "ascending")]).to_pydict()
+
+    found, expected = split(on_engine(engine, table)), split(table)
+    assert found == expected
+    np.testing.assert_array_equal(found["h"], hashed_numpy(found[KEY], 3))
+    assert len(set(found[KEY])) == (len(set(found["id"])) if cluster else len(found["id"]))
+
+
+def test_rows_number_cells_as_cells_does():
+    opened = Table(people(), roles())
+    rows = opened.rows({"score": opened.y_score}, REAL)
+    cells = opened.cells({"score": opened.y_score}, REAL)
+    np.testing.assert_array_equal(np.bincount(rows.cell), cells.n)
+    np.testing.assert_allclose(
+        np.bincount(rows.cell, weights=rows.values["score"]), cells.total[:, 0], rtol=1e-12
+    )
+    assert [a.tolist() for a in rows.labels] == [a.tolist() for a in cells.labels]
+    assert rows.dropped == cells.dropped == 2
+
+
+def test_totals_are_sorted_by_key():
+    opened = Table(people(), roles())
+    totals = opened.totals(
+        {"y": opened.y_true}, {"sex": nw.col("sex"), "label": opened.y_pred}, {"y_true": "label"}
+    )
+    assert totals.keys["sex"].tolist() == [1, 1, 2, 2]
+    assert totals.keys["label"].tolist() == [0, 1, 0, 1]
+    assert totals.n.sum() == N - 1
+
+
+def test_numeric_groups_are_binned_on_request():
+    data = {"age": [10, 25, 44.9, 45, 90], "p": [1, 0, 1, 0, 1]}
+    cells = Table(data, Roles(group="age", y_pred="p", bins={"age": [25, 45]})).label_cells(
+        ("y_pred",)
+    )
+    assert dict(zip(cells.labels[0], cells.n, strict=True)) == {"<25": 1, "25 to <45": 2, ">=45": 2}
+
+
+def test_text_labels_are_compared_with_positive():
+    data = {"g": ["a", "a", "b"], "y": ["yes", "no", "yes"], "p": ["no", "no", "yes"]}
+    cells = Table(data, Roles(group="g", y_true="y", y_pred="p", positive="yes")).label_cells(BOTH)
+    np.testing.assert_array_equal(cells.total, [[0, 1, 0, 1], [1, 0, 0, 0]])
+
+
+def one_row_groups(**columns):
+    return {"g": ["a", "b"], "y": [1, 0], "p": [0, 1], **columns}
+
+
+@pytest.mark.parametrize(
+    ("data", "extra", "error", "message"),
+    [
+        ({"p": [0, 5]}, {}, NotBinaryError, r"`y_pred` must be 0 or 1 here; column 'p' has other"),
+        ({"p": [0, None]}, {}, MissingValuesError, "'p' has 1 missing values in 2 rows"),
+        ({"p": [0, float("nan")]}, {}, MissingValuesError, "'p' has 1 missing values in 2 rows"),
+        ({"g": ["a", None]}, {}, MissingValuesError, "'g' has 1 missing values in 2 rows"),
+        (
+            {"w": [1.0, -1.0]},
+            {"weight": "w"},
+            DataError,
+            "`weight` must be finite and not negative",
+        ),
+        ({"w": [0.0, 0.0]}, {"weight": "w"}, DataError, "'w' is zero in every row"),
+        ({"c": [1.5, 1.0]}, {"count": "c"}, DataError, "`count` must be a whole number"),
+        ({"p": [0.0, float("inf")]}, {}, NotBinaryError, "has other values in 1 of 2"),
+        ({"p": ["x", "y"]}, {}, NotBinaryError, "say which one counts as 1"),
+        ({"w": ["x", "y"]}, {"weight": "w"}, DataError, "`weight` must be numeric"),
+        ({"w": [[1], [2]]}, {"weight": "w"}, DataError, "a type that no audit can use"),
+        (
+            {"p": [1, None], "y": [None, 0]},
+            {"missing": "drop"},
+            DataError,
+            "No complete row is left of 2",
+        ),
+        ({"p": [None, None]}, {"missing": "drop"}, DataError, "'p' has no values, or a type that"),
+    ],
+)
+def test_bad_values_get_one_clear_sentence(data, extra, error, message):
+    with pytest.raises(error, match=message):
+        Table(
+            one_row_groups(**data), Roles(group="g", y_true="y", y_pred="p", **extra)
+        ).label_cells(BOTH)
+
+
+def test_an_absent_column_gets_the_nearest_name():
+    with pytest.raises(ColumnNotFoundError, match=r"'rase' not found\. Did you mean 'race'"):
+        Table({"race": ["a"], "p": [1]}, Roles(group="rase", y_pred="p"))
+
+
+def test_a_role_that_was_not_given_is_named():
+    opened = Table(one_row_groups(), Roles(group="g", y_pred="p"))
+    with pytest.raises(InvalidParameterError, match="this question needs `y_true`"):
+        opened.label_cells(BOTH)
+
+
+def test_too_many_cells_are_refused(monkeypatch):
+    monkeypatch.setattr("equipoise.data.cells.MAX_CELLS", 1)
+    with pytest.raises(DataError, match=r"make 2 cells; the limit is 1"):
+        Table(one_row_groups(), Roles(group="g", y_pred="p")).label_cells(("y_pred",))
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (3, "`data` must be a frame, a relation, a dict of arrays or a path; got int"),
+        ("absent.csv", "File 'absent.csv' not found"),
+        ({"a": [1, 2], "b": [1]}, "Columns must have one length"),
+        ({"a": [1, "x"]}, "Column 'a' mixes types"),
+    ],
+)
+def test_data_that_cannot_be_opened_says_why(data, message):
+    with pytest.raises((DataError, InvalidParameterError), match=message):
+        Table(data, Roles())
+
+
+def test_repeated_column_names_are_refused():
+    import pandas as pd
+
+    with pytest.raises(DataError, match="'a' repeat"):
+        Table(pd.DataFrame([[1, 2]], columns=["a", "a"]), Roles())
+
+
+@pytest.mark.parametrize(
+    ("roles_", "message"),
+    [
+        ({"missing": "keep"}, "`missing` must be one of 'raise', 'drop'; got 'keep'"),
+        ({"group": ("a", "a")}, "`group` names a column twice"),
+        ({"group": (1,)}, "`group` must name columns"),
+        ({"y_true": 3}, "`y_true` must name a column"),
+        ({"group": "a", "bins": {"b": [1]}}, "'b', which is not a group column"),
+        ({"group": "a", "bins": {"a": [2, 1]}}, "must be increasing cut points"),
+    ],
+)
+def test_roles_are_checked(roles_, message):
+    with pytest.raises(InvalidParameterError, match=message):
+        Roles(**roles_)
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.parquet"])
+def test_files_of_every_kind_are_read(tmp_path, name):
+    import pandas as pd
+
+    frame = pd.DataFrame(one_row_groups())
+    path = tmp_path / name
+    if name.endswith("parquet"):
+        frame.to_parquet(path)
+    else:
+        frame.to_csv(path, index=False)
+    cells = Table(path, Roles(group="g", y_true="y", y_pred="p")).label_cells(BOTH)
+    np.testing.assert_array_equal(cells.total, [[0, 1, 0, 0], [0, 0, 1, 0]])
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("t.parquet", b"not parquet at all", "Cannot read"),
+        ("t.csv", b"a b c\n1 2 3\n", "delimiter must be a comma"),
+        ("t.xlsx", b"", "unknown ending"),
+    ],
+)
+def test_files_that_cannot_be_read_say_why(tmp_path, name, content, message):
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=message):
+        Table(path, Roles())
+
+
+def test_a_folder_without_parquet_is_refused(tmp_path):
+    with pytest.raises(DataError, match="holds no parquet file"):
+        Table(tmp_path, Roles())
