@@ -27,6 +27,9 @@ ALLOWED = {
 }
 
 HEAVY = {
+    *("matplotlib", "jinja2", "typer", "rich"),
+    *("duckdb", "pyspark", "pandas", "polars", "pyarrow"),
+}
     "matplotlib",
     "jinja2",
     "typer",

@@ -36,7 +36,8 @@ def open_frame(data: Any, *, engine: str = "duckdb") -> "nw.LazyFrame[Any]":
     if isinstance(data, Mapping):
         return _from_arrow(_arrow_of_mapping(data))
     # pandas allows repeated names; narwhals would refuse them with a message of its own.
-    _check_distinct([*(getattr(data, "column_names", None) or getattr(data, "columns", ()))])
+    names: Any = getattr(data, "column_names", None) or getattr(data, "columns", ())
+    _check_distinct(list(names))
     try:
         frame = nw.from_native(data)
     except TypeError as error:
