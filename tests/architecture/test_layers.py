@@ -30,16 +30,6 @@ HEAVY = {
     *("matplotlib", "jinja2", "typer", "rich"),
     *("duckdb", "pyspark", "pandas", "polars", "pyarrow"),
 }
-    "matplotlib",
-    "jinja2",
-    "typer",
-    "rich",
-    "duckdb",
-    "pyspark",
-    "pandas",
-    "polars",
-    "pyarrow",
-}
 
 MODULES = sorted(SRC.rglob("*.py"))
 every_module = pytest.mark.parametrize(

@@ -42,7 +42,7 @@ class RoleColumns:
         self.roles = roles
         self.schema = dict(self.frame.collect_schema())
         for column in (*roles.group, *roles.features, *roles.columns().values()):
-            self._check_column(column)
+            self.check_column(column)
         for role, column in roles.columns().items():
             if role not in ("y_true", "y_pred", "cluster") and not self._is_number(column):
                 raise DataError(
@@ -129,7 +129,8 @@ class RoleColumns:
         always = [role for role in ("cluster", "weight", "count") if getattr(self.roles, role)]
         return {role: self.roles.column(role) for role in (*needs, *always)}
 
-    def _check_column(self, column: str) -> None:
+    def check_column(self, column: str) -> None:
+        """Raise unless the table has the column, of a type that audits can use."""
         if column not in self.schema:
             raise ColumnNotFoundError(
                 f"Column {column!r} not found.{nearest(column, self.schema)}"

@@ -10,7 +10,7 @@ from equipoise._checks import nearest, quoted
 from equipoise.data.columns import Needs, RoleColumns
 from equipoise.exceptions import InvalidParameterError
 
-__all__ = ["METRICS", "Metric", "RateMetric", "RealMetric", "find_metric"]
+__all__ = ["METRICS", "AnyMetric", "Metric", "RateMetric", "RealMetric", "find_metric"]
 
 
 @dataclass(frozen=True, slots=True)

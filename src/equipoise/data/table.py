@@ -44,7 +44,8 @@ class Table(RoleColumns):
         -------
         Cells
             Its quantities are the indicators of the label combinations in the order
-            (1, 1), (1, 0), (0, 1), (0, 0); for one role (1,), (0,).
+            (1, 1), (1, 0), (0, 1), (0, 0); for one role (1,), (0,). Its `sums` named ``rows0``,
+            ``rows1``, ... are how many rows, without weights, have each combination.
         """
         needs: Needs = dict.fromkeys(roles, "label")
         combinations = list(product((1, 0), repeat=len(roles)))
@@ -55,7 +56,8 @@ class Table(RoleColumns):
                     self.value(role) == label for role, label in zip(roles, wanted, strict=True)
                 ]
                 indicators[f"q{k}"] = nw.all_horizontal(*same, ignore_nulls=False).cast(nw.Float64)
-            return self.cells(indicators, needs)
+            rows = {f"rows{k}": flag for k, flag in enumerate(indicators.values())}
+            return self.cells(indicators, needs, sums=rows)
         if roles in self._label_cells:
             return self._label_cells[roles]
         names = {f"__eq_label_{k}": role for k, role in enumerate(roles)}
@@ -86,6 +88,7 @@ class Table(RoleColumns):
             total=weight.reshape(size, p).astype(np.float64),
             product=outer,
             n_units=int(totals.n.sum()),
+            sums={f"rows{k}": counts[:, k].astype(np.float64) for k in range(p)},
             dropped=totals.dropped,
         )
         self._label_cells[roles] = cells
