@@ -1,6 +1,8 @@
 """Fairness audits with statistical guarantees."""
 
+from equipoise import datasets
 from equipoise.audits.audit import Audit
+from equipoise.audits.disparity import External
 from equipoise.audits.finding import ConfidenceInterval, Decision, Finding, JointTest, Note
 from equipoise.audits.result import AuditResult
 from equipoise.data.metrics import Metric
@@ -10,8 +12,10 @@ __all__ = [
     "AuditResult",
     "ConfidenceInterval",
     "Decision",
+    "External",
     "Finding",
     "JointTest",
     "Metric",
     "Note",
+    "datasets",
 ]

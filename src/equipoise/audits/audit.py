@@ -3,7 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from equipoise._typing import Missing
+from equipoise._typing import Adjust, DisparityMethod, FlagAlternative, Missing, Rng, Scale
+from equipoise.audits import disparity as _disparity
+from equipoise.audits.disparity import Reference
+from equipoise.audits.result import AuditResult
+from equipoise.data.metrics import Metric
 from equipoise.data.roles import Roles
 from equipoise.data.table import Table
 
@@ -85,6 +89,200 @@ class Audit:
             bins=bins or {},
         )
         self.table = Table(data, roles, engine=engine)
+
+    def disparity(
+        self,
+        metric: str | Metric,
+        *,
+        reference: Reference = "population",
+        depth: int | None = None,
+        method: DisparityMethod = "auto",
+        scale: Scale = "difference",
+        simultaneous: bool = False,
+        alpha: float = 0.05,
+        confidence_level: float = 0.95,
+        rng: Rng = None,
+    ) -> AuditResult:
+        """Say how big each subgroup's gap is, and whether there is any.
+
+        The null hypothesis of a finding is that the subgroup's metric equals the reference; that
+        of `joint` is that all do. The sampling error of an estimated reference counts.
+
+        Parameters
+        ----------
+        metric : str or Metric
+            A name such as ``"fpr"``, or a metric of your own.
+        reference : "population", "rest", dict, float or External
+            What subgroups are compared with: everybody, everybody else, a group such as
+            ``{"race": "White"}``, a known number, or an estimate from elsewhere.
+        depth : int, optional
+            How many group columns may be combined; by default all.
+        method : {"auto", "el", "eel", "plug_in"}
+            The spec's rule, empirical likelihood, Euclidean likelihood, or the plug-in method of
+            the paper, whose intervals are too narrow or too wide and say so.
+        scale : {"difference", "ratio"}
+            Group minus reference, or group over reference (impact ratio).
+        simultaneous : bool
+            Whether intervals and p-values hold for all subgroups together (max-t).
+        alpha : float, default 0.05
+            Level of the tests.
+        confidence_level : float, default 0.95
+            Level of the intervals.
+        rng : int or numpy Generator, optional
+            For the max-t critical value.
+
+        Returns
+        -------
+        AuditResult
+            `details` has the metric, the reference, and for each subgroup its value, the
+            reference's value and the standard error.
+
+        Examples
+        --------
+        Is a high-risk label as often right for African-American as for Caucasian defendants?
+
+        >>> import equipoise as eq
+        >>> audit = eq.Audit(eq.datasets.load_compas_counts(), group="race", count="count",
+        ...                  y_true="two_year_recid", y_pred="high_risk")
+        >>> result = audit.disparity("ppv", reference={"race": "Caucasian"})
+        >>> finding = result.findings[0]
+        >>> print(finding.group, f"{finding.estimate:.3f}", f"{finding.p_value:.3f}")
+        race=African-American 0.038 0.051
+
+        Right 3.8 points more often, which chance alone could explain (p = 0.051).
+        """
+        return _disparity.disparity(
+            self.table,
+            metric,
+            reference=reference,
+            depth=depth,
+            method=method,
+            scale=scale,
+            simultaneous=simultaneous,
+            alpha=alpha,
+            confidence_level=confidence_level,
+            rng=rng,
+        )
+
+    def flag(
+        self,
+        metric: str | Metric,
+        *,
+        margin: float = 0.0,
+        alternative: FlagAlternative = "greater",
+        adjust: Adjust = "auto",
+        reference: Reference = "population",
+        depth: int | None = None,
+        method: DisparityMethod = "auto",
+        scale: Scale = "difference",
+        alpha: float = 0.05,
+        confidence_level: float = 0.95,
+    ) -> AuditResult:
+        """Say which subgroups exceed the tolerance.
+
+        The null hypothesis of a finding is that the subgroup's gap is within the tolerance; all
+        subgroups form one family, and false flags are controlled.
+
+        Parameters
+        ----------
+        metric : str or Metric
+            A name such as ``"fpr"``, or a metric of your own.
+        margin : float, default 0
+            Tolerated gap. On the ratio scale 0.2 tolerates ratios from 0.8 to 1/0.8.
+        alternative : {"two-sided", "greater", "less", "outside"}
+            Flag gaps other than zero, above the margin, below minus the margin, or outside.
+        adjust : {"bh", "by", "holm", "bonferroni", "none", "auto"}
+            Benjamini-Hochberg ("auto"), Benjamini-Yekutieli, Holm, Bonferroni or no adjustment.
+        reference, depth, method, scale, alpha, confidence_level
+            As in `disparity`; the interval is two-sided and marginal.
+
+        Returns
+        -------
+        AuditResult
+
+        Examples
+        --------
+        For whom is a high-risk label wrong more than 5 points more often than overall?
+
+        >>> import equipoise as eq
+        >>> audit = eq.Audit(eq.datasets.load_compas_counts(), group=["race", "sex"], count="count",
+        ...                  y_true="two_year_recid", y_pred="high_risk")
+        >>> result = audit.flag("fpr", margin=0.05)
+        >>> [finding.group for finding in result.findings if finding.decision == "detected"]
+        ['race=African-American', 'race=African-American & sex=Female',
+         'race=African-American & sex=Male']
+        """
+        return _disparity.flag(
+            self.table,
+            metric,
+            margin=margin,
+            alternative=alternative,
+            adjust=adjust,
+            reference=reference,
+            depth=depth,
+            method=method,
+            scale=scale,
+            alpha=alpha,
+            confidence_level=confidence_level,
+        )
+
+    def certify(
+        self,
+        metric: str | Metric,
+        *,
+        margin: float,
+        reference: Reference = "population",
+        depth: int | None = None,
+        method: DisparityMethod = "auto",
+        scale: Scale = "difference",
+        alpha: float = 0.05,
+        confidence_level: float | None = None,
+    ) -> AuditResult:
+        """Show, where the data can, that every subgroup is within the margin.
+
+        The null hypothesis of a finding is that the subgroup is at least the margin away, so that
+        a small group is inconclusive, never within the margin for lack of data.
+
+        Parameters
+        ----------
+        metric : str or Metric
+            A name such as ``"fpr"``, or a metric of your own.
+        margin : float
+            Above 0. On the ratio scale 0.2 means ratios between 0.8 and 1/0.8.
+        reference, depth, method, scale, alpha
+            As in `disparity`.
+        confidence_level : float, optional
+            Of the intervals; by default 1 - 2 alpha, the level at which an interval inside the
+            margin and a `WITHIN_MARGIN` decision are the same thing.
+
+        Returns
+        -------
+        AuditResult
+            Decisions are `WITHIN_MARGIN`, `DETECTED` (beyond the margin) and `NOT_DETECTED`
+            (inconclusive); `joint` is the claim about all subgroups.
+
+        Examples
+        --------
+        Are the sexes shown to differ by less than 5 points in accuracy from everybody?
+
+        >>> import equipoise as eq
+        >>> audit = eq.Audit(eq.datasets.load_compas_counts(), group="sex", count="count",
+        ...                  y_true="two_year_recid", y_pred="high_risk")
+        >>> result = audit.certify("accuracy", margin=0.05)
+        >>> [str(finding.decision) for finding in result.findings]
+        ['within margin', 'within margin']
+        """
+        return _disparity.certify(
+            self.table,
+            metric,
+            margin=margin,
+            reference=reference,
+            depth=depth,
+            method=method,
+            scale=scale,
+            alpha=alpha,
+            confidence_level=confidence_level,
+        )
 
     def __repr__(self) -> str:
         return f"Audit(group={list(self.table.roles.group)}, roles={self.table.roles.columns()})"

@@ -53,27 +53,34 @@ class External:
 
 Reference: TypeAlias = str | float | Mapping[str, Any] | External
 
+_VACUOUS = Note(code="vacuous", message="This group is what the others are compared with.")
+_DEGENERATE = Note(
+    code="degenerate",
+    message="The metric does not vary in the group or in what it is compared with, or the ratio is"
+    " to zero; no test is possible.",
+)
 STATUS_NOTES = {
-    "empty": ("empty-denominator", "The metric is not defined on any row of this group."),
-    "too_small": (
-        "too-small",
-        "Too few rows for a test: a real-valued metric needs at least 10 in the group and in what"
-        " it is compared with.",
+    "degenerate": _DEGENERATE,
+    "empty": Note(
+        code="empty-denominator", message="The metric is not defined on any row of this group."
     ),
-    "degenerate": (
-        "degenerate",
-        "The metric does not vary in the group or in what it is compared with, or the ratio is to"
-        " zero; no test is possible.",
+    "hull": Note(
+        code="hull",
+        message="The hypothesis lies outside the range of the data; the p-value is that of the"
+        " Euclidean likelihood.",
     ),
-    "vacuous": ("vacuous", "This group is what the others are compared with."),
-    "impossible": ("vacuous", "This group is what the others are compared with."),
-    "hull": (
-        "hull",
-        "The hypothesis lies outside the range of the data; the p-value is that of the Euclidean"
-        " likelihood.",
+    "impossible": _VACUOUS,
+    "too_small": Note(
+        code="too-small",
+        message="Too few rows for a test: a real-valued metric needs at least 10 in the group and"
+        " in what it is compared with.",
     ),
-    "unbounded": ("unbounded", "The data do not bound the interval on every side."),
+    "unbounded": Note(
+        code="unbounded", message="The data do not bound the interval on every side."
+    ),
+    "vacuous": _VACUOUS,
 }
+"""What the reader is told of each status of the engine but "ok"."""
 
 
 def disparity(
@@ -157,29 +164,25 @@ def flag(
         )
     groups = _compare(table, metric, reference, depth, method, scale, confidence_level)
     found = groups.found
-    raw = {
-        "two-sided": lambda: found.p_value,
-        "greater": lambda: found.p_greater(high),
-        "less": lambda: found.p_less(low),
-        "outside": lambda: found.p_outside(low, high),
-    }[alternative]()
+    raw = _flag_p_values(found, alternative, low, high)
     rule = "bh" if adjust == "auto" else adjust
     p = adjusted_p_values(raw, rule)
     bound = {"two-sided": low, "greater": high, "less": low, "outside": None}[alternative]
     statistic = found.statistic if bound is None else found.root(bound)
-    words = {
-        "two-sided": ("equal to", "different from", ""),
-        "greater": ("at most", "above", f" by more than {margin:g}" if margin else ""),
-        "less": ("at least", "below", f" by more than {margin:g}" if margin else ""),
-        "outside": ("within the tolerance of", "outside the tolerance of", f" ({margin:g})"),
+    gap = "gap" if scale == "difference" else "ratio"
+    null, other = {
+        "two-sided": (f"equal to {low:g}", f"other than {low:g}"),
+        "greater": (f"at most {high:g}", f"above {high:g}"),
+        "less": (f"at least {low:g}", f"below {low:g}"),
+        "outside": (f"between {low:g} and {high:g}", f"outside {low:g} to {high:g}"),
     }[alternative]
     notes = [*groups.measured.notes, _adjust_note(rule, int(np.isfinite(raw).sum()))]
     if method == "plug_in":
         notes.append(_plug_in_note(found, confidence_level))
     return AuditResult(
         audit="flag",
-        null=f"the group is {words[0]} {groups.reference}{words[2]}",
-        alternative=f"the group is {words[1]} {groups.reference}{words[2]}",
+        null=f"the group's {gap} to {groups.reference} is {null}",
+        alternative=f"the group's {gap} to {groups.reference} is {other}",
         alpha=alpha,
         method=_method_words(found, method),
         n=int(groups.measured.cells.n.sum()),
@@ -230,9 +233,9 @@ def certify(
         *groups.measured.notes,
         Note(
             code="equivalence",
-            message="A group is within the margin when both one-sided tests reject, that is when its"
-            f" {level:.0%} interval lies inside the margin; beyond it when the margin is exceeded"
-            " after Holm's adjustment; anything else is inconclusive.",
+            message="A group is within the margin when both one-sided tests reject, that is when"
+            f" its {level:.0%} interval lies inside the margin; beyond it when the margin is"
+            " exceeded after Holm's adjustment; anything else is inconclusive.",
         ),
     ]
     if method == "plug_in":
@@ -322,8 +325,8 @@ def _target(measured: Measured, reference: Reference) -> tuple[Target, str]:
         if reference == "rest":
             return Target(kind="rest"), "the rest"
         raise InvalidParameterError(
-            '`reference` must be "population", "rest", a dict such as {"race": "White"}, a number or'
-            f" an `External`; got {reference!r}."
+            '`reference` must be "population", "rest", a dict such as {"race": "White"}, a number'
+            f" or an `External`; got {reference!r}."
         )
     value = check_number("reference", reference)
     return Target(kind="known", value=value), f"{value:g}"
@@ -336,6 +339,18 @@ def _tolerance(margin: float, scale: Scale) -> tuple[float, float]:
         return 1.0 - value, 1.0 / (1.0 - value)
     value = check_number("margin", margin, low=0.0)
     return -value, value
+
+
+def _flag_p_values(
+    found: Disparities, alternative: FlagAlternative, low: float, high: float
+) -> FloatArray:
+    if alternative == "greater":
+        return found.p_greater(high)
+    if alternative == "less":
+        return found.p_less(low)
+    if alternative == "outside":
+        return found.p_outside(low, high)
+    return found.p_value
 
 
 def _rejected(p: FloatArray, alpha: float) -> AnyArray:
@@ -356,7 +371,7 @@ def _findings(
     estimand = f"{compared.measured.name} {compared.scale}"
     findings = []
     for k, name in enumerate(compared.groups.names):
-        shared = {
+        shared: dict[str, Any] = {
             "group": name,
             "estimand": estimand,
             "n": int(found.n[k]),
@@ -389,11 +404,10 @@ def _finite(value: float) -> float | None:
 
 def _notes(found: Disparities, k: int) -> tuple[Note, ...]:
     notes = []
-    if found.status[k] in STATUS_NOTES:
-        code, message = STATUS_NOTES[str(found.status[k])]
-        notes.append(Note(code=code, message=message))
+    if found.status[k] != "ok":
+        notes.append(STATUS_NOTES[str(found.status[k])])
     elif not found.tested[k]:
-        notes.append(Note(code="degenerate", message=STATUS_NOTES["degenerate"][1]))
+        notes.append(_DEGENERATE)
     if found.tested[k] and found.n[k] < SMALL_GROUP:
         message = f"Fewer than {SMALL_GROUP} rows: the interval is wide and approximate."
         notes.append(Note(code="small-group", message=message))
@@ -484,7 +498,9 @@ def _adjust_note(rule: str, count: int) -> Note:
 def _plug_in_note(found: Disparities, confidence_level: float) -> Note:
     coverage = found.plug_in_coverage(confidence_level)[found.tested]
     shown = (
-        f"between {coverage.min():.1%} and {coverage.max():.1%}" if coverage.size else "an unknown share"
+        f"between {coverage.min():.1%} and {coverage.max():.1%}"
+        if coverage.size
+        else "an unknown share"
     )
     return Note(
         code="plug-in-coverage",
