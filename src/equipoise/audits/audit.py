@@ -209,8 +209,7 @@ class Audit:
         ...                  y_true="two_year_recid", y_pred="high_risk")
         >>> result = audit.flag("fpr", margin=0.05)
         >>> [finding.group for finding in result.findings if finding.decision == "detected"]
-        ['race=African-American', 'race=African-American & sex=Female',
-         'race=African-American & sex=Male']
+        ['race=African-American', 'race=African-American & sex=Male']
         """
         return _disparity.flag(
             self.table,
