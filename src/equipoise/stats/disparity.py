@@ -328,7 +328,7 @@ def disparities(
     if units is not None and not binary and method != "eel":
         rows = RowRoots(units=units, comparison=c, membership=membership, target=target)
     status = _status(full, rows, binary=binary, null=value, natural=natural)
-    code = np.where(status == "ok", _choose(c, rows, method, binary=binary), "none")
+    code = np.where(status == "ok", _choose(c, rows, method, binary=binary), "none").astype(object)
     status, code = _outside_hull(code, status, c, rows, value, method)
     exact = _dispatch(code, c, rows, finite=False)
     root = _dispatch(code, c, rows, finite=True)
