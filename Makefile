@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 NODE_MODULES := tests/e2e/node_modules/.package-lock.json
 
-.PHONY: demo test check format docs bench calibration clean
+.PHONY: demo test check format docs bench bench-large calibration clean
 
 demo: $(VENV)/.runtime
 	$(BIN)/equipoise demo --output report.html
@@ -20,6 +20,17 @@ check: $(VENV)/.development
 format: $(VENV)/.development
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+# Minutes; rewrites docs/benchmarks.md. `bench-large` needs 2 GB of disk in $EQUIPOISE_BENCH or /tmp.
+bench: $(VENV)/.benchmarks
+	nice $(BIN)/python benchmarks/run.py
+
+bench-large: $(VENV)/.benchmarks
+	nice $(BIN)/python benchmarks/run.py --large
+
+$(VENV)/.benchmarks: $(VENV)/.development
+	$(BIN)/python -m pip install --quiet --group bench
+	touch $@
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
