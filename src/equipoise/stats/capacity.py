@@ -9,9 +9,8 @@ from equipoise.exceptions import InvalidParameterError
 __all__ = ["cutoff_influence", "select_top", "top_share_cutoff"]
 
 
-def _n_selected(capacity: float, total: float) -> int:
-    # 0.29 * 100 is 28.999...: a share that means a whole number selects that number.
-    return int(np.floor(capacity * total + 1e-9))
+# 0.29 * 100 is 28.999...: a share that means a whole number selects that number.
+ROUNDING = 1e-9
 
 
 def top_share_cutoff(score: AnyArray, capacity: float, *, weight: AnyArray | None = None) -> float:
@@ -46,21 +45,29 @@ def top_share_cutoff(score: AnyArray, capacity: float, *, weight: AnyArray | Non
         raise InvalidParameterError("a cut-off needs at least one score; got none.")
     known, where = np.unique(values, return_inverse=True)
     above = np.cumsum(np.bincount(where, weights=w)[::-1])[::-1]
-    fits = np.flatnonzero(above <= share * w.sum() * (1 + 1e-12))
+    fits = np.flatnonzero(above <= share * w.sum() * (1 + ROUNDING))
     return float(known[fits[0]] if len(fits) else known[-1])
 
 
-def select_top(score: AnyArray, capacity: float, *, tie: AnyArray | None = None) -> BoolArray:
-    """Select exactly the floor of ``capacity * n`` rows with the highest scores.
+def select_top(
+    score: AnyArray,
+    capacity: float,
+    *,
+    tie: AnyArray | None = None,
+    weight: AnyArray | None = None,
+) -> BoolArray:
+    """Select as many rows with the highest scores as the capacity allows.
 
     Parameters
     ----------
     score : array of shape (n,)
         Higher is selected first.
     capacity : float
-        Share of rows, in (0, 1).
+        Share of rows (or of their weight), in (0, 1).
     tie : array of shape (n,), optional
         Decides between equal scores, smaller first; by default the order of the rows.
+    weight : array of shape (n,), optional
+        Sampling weights.
 
     Returns
     -------
@@ -72,14 +79,17 @@ def select_top(score: AnyArray, capacity: float, *, tie: AnyArray | None = None)
     [False, True, False, False]
     """
     values = check_finite("score", score, ndim=1)
-    chosen = _n_selected(check_fraction("capacity", capacity), len(values))
-    if chosen == 0:
+    share = check_fraction("capacity", capacity)
+    w = np.ones(len(values)) if weight is None else check_finite("weight", weight, ndim=1)
+    second = np.arange(len(values)) if tie is None else np.asarray(tie)
+    order = np.lexsort((second, -values))
+    chosen = order[np.cumsum(w[order]) <= share * w.sum() * (1 + ROUNDING)]
+    if not len(chosen):
         raise InvalidParameterError(
             f"a capacity of {capacity:g} selects nobody among {len(values)} rows; raise it."
         )
-    second = np.arange(len(values)) if tie is None else np.asarray(tie)
     selected = np.zeros(len(values), dtype=np.bool_)
-    selected[np.lexsort((second, -values))[:chosen]] = True
+    selected[chosen] = True
     return selected
 
 

@@ -21,7 +21,7 @@ from equipoise._typing import AnyArray, BoolArray, FloatArray, IntArray, Rng
 from equipoise.exceptions import GroupTooSmallError, InvalidParameterError
 from equipoise.stats.resampling import bootstrap_sums, distinct_rows
 
-__all__ = ["BootstrapDraws", "UtilityEstimates", "estimate_utilities"]
+__all__ = ["BootstrapDraws", "UtilityEstimates", "UtilityLayout", "estimate_utilities"]
 
 DRAW_CHUNK = 2_000
 
@@ -156,7 +156,7 @@ def estimate_utilities(
             " cluster. Repeat the rows."
         )
     copies = np.ones(len(u), dtype=np.int64) if count is None else np.asarray(count, dtype=np.int64)
-    layout = _Layout(criteria=u.shape[1], groups=n_groups, population=population)
+    layout = UtilityLayout(criteria=u.shape[1], groups=n_groups, population=population)
     quantities = np.concatenate([u.reshape(len(u), -1), w.reshape(len(w), -1)], axis=1)
     if weight is not None:
         quantities = quantities * check_finite("weight", weight, ndim=1)[:, None]
@@ -189,8 +189,18 @@ def estimate_utilities(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Layout:
-    """Where the sums of (group, quantity) stand in a row of the basis."""
+class UtilityLayout:
+    """Where the sums of (group, quantity) stand in a row of the basis.
+
+    A group has 4 C quantities: numerators of criterion and algorithm, then denominators.
+
+    Parameters
+    ----------
+    criteria, groups : int
+        Numbers C and G.
+    population : bool
+        Whether everyone is one more group.
+    """
 
     criteria: int
     groups: int
@@ -198,10 +208,12 @@ class _Layout:
 
     @property
     def width(self) -> int:
+        """Groups, everyone included."""
         return self.groups + self.population
 
     @property
     def ratios_per_group(self) -> int:
+        """Ratios of one group: criteria times two algorithms."""
         return 2 * self.criteria
 
     def numerators(self) -> IntArray:
@@ -211,6 +223,7 @@ class _Layout:
         return positions
 
     def denominators(self) -> IntArray:
+        """Basis column of the denominator of each ratio."""
         return self.numerators() + self.ratios_per_group
 
     def pairs(self, *, spans_groups: bool) -> tuple[IntArray, IntArray]:
@@ -235,6 +248,7 @@ class _Layout:
         return blocks.reshape(len(units), -1)
 
     def support(self, w: FloatArray, group: IntArray, count: IntArray) -> IntArray:
+        """Count the rows with a non-zero denominator."""
         used = (w != 0) * count[:, None, None]
         by_group = np.stack([used[group == g].sum(axis=0) for g in range(self.groups)], axis=-1)
         if self.population:
@@ -267,7 +281,7 @@ def _units(
     group: IntArray,
     count: IntArray,
     cluster: AnyArray | None,
-    layout: _Layout,
+    layout: UtilityLayout,
 ) -> tuple[FloatArray, IntArray, int]:
     """Distinct independent units: (group + 1, quantities), or totals by group of a cluster."""
     if cluster is None:
@@ -286,7 +300,7 @@ def _units(
 
 
 def _draws(
-    sums: FloatArray, law: str, pairs: tuple[IntArray, IntArray], layout: _Layout
+    sums: FloatArray, law: str, pairs: tuple[IntArray, IntArray], layout: UtilityLayout
 ) -> BootstrapDraws:
     size = sums.shape[1] - len(pairs[0])
     n_ratios = layout.ratios_per_group * layout.width

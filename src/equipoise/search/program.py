@@ -1,0 +1,267 @@
+r"""The mixed-integer programs for linear rules, Appendix C of the improvability paper.
+
+Variables: coefficients b (box :math:`|b_j| \le 1` after scaling the columns), a decision
+:math:`D_i` for each row, and for every utility whose denominator depends on the decisions the pair
+:math:`t_g = 1/\sum w`, :math:`s_i = t_g D_i` of the transformation (C.8), written for any (u, w).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import permutations
+
+import numpy as np
+from scipy import sparse
+
+from equipoise._typing import AnyArray, FloatArray
+from equipoise.search.sample import TrainingSample, Utility
+
+__all__ = ["LinearProgram", "build_program"]
+
+Row = tuple[dict[int, float], float, float]
+
+
+@dataclass(slots=True, kw_only=True)
+class LinearProgram:
+    """A program under construction: variables with bounds, rows with bounds.
+
+    Parameters
+    ----------
+    low, high : list of float
+        Bounds of the variables.
+    integer : list of bool
+        Which variables are whole numbers.
+    rows : list
+        (coefficients by variable, lower bound, upper bound).
+    cost : dict
+        Objective, to be minimised.
+    """
+
+    low: list[float] = field(default_factory=list)
+    high: list[float] = field(default_factory=list)
+    integer: list[bool] = field(default_factory=list)
+    rows: list[Row] = field(default_factory=list)
+    cost: dict[int, float] = field(default_factory=dict)
+
+    def variables(
+        self, n: int, low: float = 0.0, high: float = 1.0, *, integer: bool = False
+    ) -> range:
+        """Add n variables; return their numbers."""
+        first = len(self.low)
+        self.low += [low] * n
+        self.high += [high] * n
+        self.integer += [integer] * n
+        return range(first, first + n)
+
+    def require(self, terms: dict[int, float], low: float = -np.inf, high: float = np.inf) -> None:
+        """Add a row: low <= terms <= high."""
+        self.rows.append((terms, low, high))
+
+    def matrix(self) -> sparse.csr_array:
+        """Return the rows as a sparse matrix."""
+        entries = [(k, j, v) for k, (terms, _, _) in enumerate(self.rows) for j, v in terms.items()]
+        row, column, value = zip(*entries, strict=True)
+        shape = (len(self.rows), len(self.low))
+        return sparse.coo_array((value, (row, column)), shape=shape).tocsr()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Expression:
+    """A linear expression: constant plus terms."""
+
+    constant: float
+    terms: dict[int, float]
+
+    def minus(self, other: "_Expression") -> "_Expression":
+        terms = dict(self.terms)
+        for j, v in other.terms.items():
+            terms[j] = terms.get(j, 0.0) - v
+        return _Expression(constant=self.constant - other.constant, terms=terms)
+
+
+def build_program(
+    sample: TrainingSample,
+    X: FloatArray,
+    signs: FloatArray,
+    *,
+    objective: str,
+    target: int,
+    n_selected: int | None,
+    strictness: float,
+    epsilon: float,
+    relaxed: bool = False,
+) -> tuple[LinearProgram, range]:
+    """Write the program of [1] (C.5), (C.6) or (P'), for any utilities.
+
+    Parameters
+    ----------
+    sample : TrainingSample
+        Rows.
+    X : array of shape (n, d + 1)
+        Scaled features, the intercept first.
+    signs : array of shape (d + 1,)
+        Allowed sign of each coefficient, 0 for both.
+    objective : {"fairness", "accuracy"}
+        Least gap, or most accuracy of group `target`.
+    target : int
+        Group of the accuracy objective.
+    n_selected : int, optional
+        How many rows to select.
+    strictness : float
+        By how much the accuracy must exceed that of the status quo (iota).
+    epsilon : float
+        Distance from the hyperplane of rows that are not selected.
+    relaxed : bool
+        Instead of the objective, minimise the largest violation of the requirements.
+
+    Returns
+    -------
+    LinearProgram, range
+        The program and the numbers of the coefficients.
+    """
+    program = LinearProgram()
+    beta, decision = _linear_rule(program, X, signs, epsilon)
+    if n_selected is not None:
+        program.require(dict.fromkeys(decision, 1.0), low=n_selected, high=n_selected)
+    slack = None
+    if relaxed:
+        slack = program.variables(1, 0.0, np.inf)[0]
+        program.cost[slack] = 1.0
+    free = target if objective == "accuracy" else None
+    _require_accuracy(program, sample, decision, strictness, slack, free=free)
+    utilities = dict.fromkeys(sample.fairness)
+    if objective == "accuracy":
+        for utility in utilities:
+            u, w = utility(sample.status_quo)
+            values = [_ratio(u, w, sample.group == g) for g in range(sample.n_groups)]
+            most = max(values) - min(values) - strictness
+            _bound_gap(program, sample, utility, decision, n_selected, most=most, extra=slack)
+        if not relaxed:
+            values_now = _expressions(program, sample, sample.accuracy, decision, n_selected)
+            program.cost |= {j: -v for j, v in values_now[target].terms.items()}
+    elif not relaxed:
+        gap = program.variables(1, 0.0, np.inf)[0]
+        program.cost[gap] = 1.0
+        for utility in utilities:
+            _bound_gap(program, sample, utility, decision, n_selected, most=0.0, extra=gap)
+    return program, beta
+
+
+def _linear_rule(
+    program: LinearProgram, X: FloatArray, signs: FloatArray, epsilon: float
+) -> tuple[range, range]:
+    """Add coefficients and decisions, and tie them: D = 1 exactly where X'b >= 0."""
+    beta = program.variables(X.shape[1], -1.0, 1.0)
+    for j, sign in zip(beta, signs, strict=True):
+        program.low[j] = 0.0 if sign > 0 else -1.0
+        program.high[j] = 0.0 if sign < 0 else 1.0
+    decision = program.variables(len(X), integer=True)
+    for row, d in zip(X, decision, strict=True):
+        reach = float(np.abs(row).sum())
+        index = {j: float(v) for j, v in zip(beta, row, strict=True) if v}
+        program.require(index | {d: -reach}, low=-reach)
+        program.require(index | {d: -(reach + epsilon)}, high=-epsilon)
+    return beta, decision
+
+
+def _ratio(u: FloatArray, w: FloatArray, rows: AnyArray) -> float:
+    return float(u[rows].sum() / w[rows].sum())
+
+
+def _parts(utility: Utility, n: int) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Return u and w of a row that is not selected, and what selecting it adds."""
+    (u0, w0), (u1, w1) = utility(np.zeros(n)), utility(np.ones(n))
+    return u0, u1 - u0, w0, w1 - w0
+
+
+def _require_accuracy(
+    program: LinearProgram,
+    sample: TrainingSample,
+    decision: range,
+    strictness: float,
+    slack: int | None,
+    *,
+    free: int | None,
+) -> None:
+    """Require U >= U0 + iota; multiplied by the denominator it is linear even for ratios."""
+    u0, du, w0, dw = _parts(sample.accuracy, len(sample.y))
+    u, w = sample.accuracy(sample.status_quo)
+    for g in range(sample.n_groups):
+        rows = np.flatnonzero(sample.group == g)
+        if dw[rows].any():
+            # A group in which nobody counts has no utility.
+            program.require({decision[i]: float(dw[i]) for i in rows}, low=1.0 - w0[rows].sum())
+        if g == free:
+            continue
+        floor = _ratio(u, w, rows) + strictness
+        scale = float(w[rows].sum())
+        terms = {decision[i]: float(du[i] - floor * dw[i]) / scale for i in rows}
+        constant = float((u0[rows] - floor * w0[rows]).sum()) / scale
+        if slack is not None:
+            terms[slack] = 1.0
+        program.require(terms, low=-constant)
+
+
+def _expressions(
+    program: LinearProgram,
+    sample: TrainingSample,
+    utility: Utility,
+    decision: range,
+    n_selected: int | None,
+) -> list[_Expression]:
+    """Write the utility of every group as a linear expression; ratios by (C.8)."""
+    u0, du, w0, dw = _parts(utility, len(sample.y))
+    found = []
+    for g in range(sample.n_groups):
+        rows = np.flatnonzero(sample.group == g)
+        if not dw[rows].any():
+            scale = float(w0[rows].sum())
+            found.append(
+                _Expression(
+                    constant=float(u0[rows].sum()) / scale,
+                    terms={decision[i]: float(du[i]) / scale for i in rows},
+                )
+            )
+            continue
+        most = float(np.maximum(w0[rows], w0[rows] + dw[rows]).sum())
+        if n_selected is not None and not w0[rows].any():
+            most = min(most, float(np.sort(dw[rows])[::-1][:n_selected].sum()))
+        least = max(1.0, float(np.minimum(w0[rows], w0[rows] + dw[rows]).sum()))
+        t_low, t_high = 1.0 / most, 1.0 / least
+        t = program.variables(1, t_low, t_high)[0]
+        s = program.variables(len(rows), 0.0, t_high)
+        for i, s_i in zip(rows, s, strict=True):
+            d = decision[i]
+            program.require({s_i: 1.0, d: -t_high}, high=0.0)
+            program.require({s_i: 1.0, d: -t_low}, low=0.0)
+            program.require({s_i: 1.0, t: -1.0, d: -t_low}, high=-t_low)
+            program.require({s_i: 1.0, t: -1.0, d: -t_high}, low=-t_high)
+        weights = {s_i: float(dw[i]) for i, s_i in zip(rows, s, strict=True)}
+        program.require(weights | {t: float(w0[rows].sum())}, low=1.0, high=1.0)
+        found.append(
+            _Expression(
+                constant=0.0,
+                terms={s_i: float(du[i]) for i, s_i in zip(rows, s, strict=True)}
+                | {t: float(u0[rows].sum())},
+            )
+        )
+    return found
+
+
+def _bound_gap(
+    program: LinearProgram,
+    sample: TrainingSample,
+    utility: Utility,
+    decision: range,
+    n_selected: int | None,
+    *,
+    most: float,
+    extra: int | None,
+) -> None:
+    """Bound all differences between groups by a number plus, if given, a variable."""
+    values: Sequence[_Expression] = _expressions(program, sample, utility, decision, n_selected)
+    for first, second in permutations(values, 2):
+        difference = first.minus(second)
+        terms = dict(difference.terms)
+        if extra is not None:
+            terms[extra] = -1.0
+        program.require(terms, high=most - difference.constant)

@@ -1,0 +1,177 @@
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from equipoise.exceptions import ConvergenceError, InvalidParameterError
+from equipoise.search import LinearRule, ReweightedRule, TrainingSample
+
+
+def population(rng, m, d=2, *, real=False):
+    X = rng.normal(size=(m, d)).round(2)
+    group = (rng.random(m) < 0.4).astype(int)
+    index = X @ np.linspace(1, 0.2, d) + 0.6 * group * X[:, -1]
+    if real:
+        y = rng.poisson(np.exp(0.4 * index)).astype(float)
+        status_quo = np.zeros(m)
+        status_quo[np.argsort(-(X[:, 0] + 0.5 * rng.normal(size=m)))[: int(0.3 * m)]] = 1
+    else:
+        y = (index + rng.normal(size=m) > 0).astype(float)
+        status_quo = (X[:, 0] + 0.3 * rng.normal(size=m) > 0.3).astype(float)
+    return TrainingSample.from_arrays(
+        X=X,
+        y=y,
+        group=group,
+        status_quo=status_quo,
+        accuracy="selected_outcome" if real else "accuracy",
+    )
+
+
+def utilities(sample, d):
+    u, w = sample.accuracy(d)
+    return np.array([u[sample.group == g].sum() / w[sample.group == g].sum() for g in (0, 1)])
+
+
+def every_rule_on_one_feature(sample):
+    x = sample.X[:, 0]
+    for cut in np.concatenate([np.unique(x), [np.inf]]):
+        yield (x >= cut).astype(float)
+    for cut in np.concatenate([np.unique(x), [-np.inf]]):
+        yield (x <= cut).astype(float)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_smallest_gap_is_that_of_an_exhaustive_search(seed):
+    sample = population(np.random.default_rng(seed), 30, d=1)
+    floor = utilities(sample, sample.status_quo) + 1e-3
+    gaps = [
+        np.ptp(utilities(sample, d))
+        for d in every_rule_on_one_feature(sample)
+        if (utilities(sample, d) >= floor).all()
+    ]
+    report = LinearRule().select(sample).report
+    if gaps:
+        assert report["status"] == "optimal"
+        assert report["gap"] == pytest.approx(min(gaps), abs=1e-6)
+    else:
+        assert report["status"] == "infeasible"
+        least = min((floor - utilities(sample, d)).max() for d in every_rule_on_one_feature(sample))
+        assert report["least_violation"] == pytest.approx(max(least, 0), abs=1e-6)
+
+
+@pytest.mark.parametrize("seed", [4, 5])
+def test_highest_accuracy_is_that_of_an_exhaustive_search(seed):
+    sample = population(np.random.default_rng(seed), 30, d=1)
+    now = utilities(sample, sample.status_quo)
+    allowed = [
+        utilities(sample, d)[1]
+        for d in every_rule_on_one_feature(sample)
+        if utilities(sample, d)[0] >= now[0] + 1e-3
+        and np.ptp(utilities(sample, d)) <= np.ptp(now) - 1e-3
+    ]
+    report = LinearRule(objective="accuracy", target=1).select(sample).report
+    if allowed:
+        assert report["accuracy"][1] == pytest.approx(max(allowed), abs=1e-6)
+    else:
+        assert report["status"] == "infeasible"
+
+
+def test_ratio_utility_with_capacity_is_that_of_an_exhaustive_search():
+    found = 0
+    for seed in range(6):
+        sample = population(np.random.default_rng(seed), 20, d=1, real=True)
+        floor = utilities(sample, sample.status_quo) + 1e-3
+        gaps = []
+        for d in every_rule_on_one_feature(sample):
+            chosen = [d[sample.group == g].sum() for g in (0, 1)]
+            if d.sum() == 6 and min(chosen) > 0 and (utilities(sample, d) >= floor).all():
+                gaps.append(np.ptp(utilities(sample, d)))
+        report = LinearRule(capacity=0.3).select(sample).report
+        assert (report["status"] == "optimal") == bool(gaps)
+        if gaps:
+            found += 1
+            assert report["gap"] == pytest.approx(min(gaps), abs=1e-6)
+    assert found
+
+
+def test_decisions_are_those_of_the_recomputed_rule(rng):
+    sample = population(rng, 40, d=3)
+    algorithm = LinearRule().select(sample)
+    np.testing.assert_allclose(
+        utilities(sample, algorithm.decide(sample.X)), algorithm.report["accuracy"]
+    )
+    assert algorithm.report["rows"] == 40
+    assert np.abs(algorithm.score(sample.X)).min() > 1e-5
+
+
+@pytest.mark.parametrize("real", [False, True])
+def test_program_beats_or_ties_the_heuristic_on_its_objective(real):
+    compared = 0
+    for seed in range(4):
+        sample = population(np.random.default_rng(seed), 36, d=2, real=real)
+        capacity = 0.3 if real else None
+        exact = LinearRule(capacity=capacity, time_limit=20).select(sample)
+        if exact.report["status"] != "optimal":
+            continue
+        heuristic = ReweightedRule(capacity=capacity).select(sample).decide(sample.X)
+        floor = utilities(sample, sample.status_quo) + 1e-3
+        if (utilities(sample, heuristic) >= floor).all():
+            compared += 1
+            assert exact.report["gap"] <= np.ptp(utilities(sample, heuristic)) + 1e-9
+    assert compared
+
+
+def test_monotone_and_forbidden_features_are_respected(rng):
+    sample = population(rng, 30, d=3)
+    algorithm = LinearRule(increasing=["x1"], decreasing=["x0"], forbidden=["x2"]).select(sample)
+    assert algorithm.coefficients[1] >= 0
+    assert algorithm.coefficients[0] <= 0
+    assert algorithm.coefficients[2] == 0
+
+
+def test_large_samples_are_sampled_down_by_group(rng):
+    sample = population(rng, 500, d=2)
+    algorithm = LinearRule(max_rows=30, time_limit=20).select(sample)
+    assert algorithm.report["rows"] == 30
+    again = LinearRule(max_rows=30, time_limit=20).select(sample)
+    np.testing.assert_array_equal(algorithm.coefficients, again.coefficients)
+    assert len(algorithm.decide(sample.X)) == 500
+
+
+def test_no_feasible_rule_in_time_is_an_error_that_says_what_to_do(rng):
+    sample = population(rng, 100, d=5, real=True)
+    with pytest.raises(ConvergenceError, match="`ReweightedRule`"):
+        LinearRule(capacity=0.3, time_limit=0.05).select(sample)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"strictness": 1e-6}, "`strictness`"),
+        ({"objective": "profit"}, "'fairness', 'accuracy'"),
+        ({"target": 2}, "group from 0 to 1; got 2"),
+        ({"increasing": ["x0"], "decreasing": ["x0"]}, "both increasing and decreasing"),
+        ({"time_limit": 0}, "`time_limit`"),
+    ],
+)
+def test_bad_options_are_explained(rng, options, message):
+    with pytest.raises(InvalidParameterError, match=message):
+        LinearRule(**options).select(population(rng, 20))
+
+
+def test_weights_are_refused(rng):
+    sample = TrainingSample.from_arrays(
+        X=[[1.0], [2.0]],
+        y=[0, 1],
+        group=[0, 1],
+        status_quo=[0, 1],
+        accuracy="accuracy",
+        weight=np.ones(2),
+    )
+    with pytest.raises(InvalidParameterError, match="takes no weights"):
+        LinearRule().select(sample)
+
+
+def test_rule_is_cloned_like_an_estimator():
+    rule = clone(LinearRule(capacity=0.1, increasing=("x0",)))
+    assert rule.get_params()["capacity"] == 0.1
+    assert rule.get_params()["increasing"] == ("x0",)
