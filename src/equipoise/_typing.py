@@ -20,10 +20,28 @@ FlagAlternative: TypeAlias = Literal["two-sided", "greater", "less", "outside"]
 Adjust: TypeAlias = Literal["bh", "by", "holm", "bonferroni", "none", "auto"]
 CalibrationHypothesis: TypeAlias = Literal["parity", "calibration"]
 CalibrationMethod: TypeAlias = Literal["monotone", "interpolate", "isotonic", "platt", "binning"]
+Collapse: TypeAlias = Literal["auto", "control", "aipw", "hajek", "mean", "weighted", "positives"]
+Correction: TypeAlias = Literal[
+    "none",
+    "mean",
+    "mean_if_detected",
+    "mse_plus",
+    "mse_minus",
+    "positive_part",
+    "james_stein",
+    "eb_zero",
+    "eb",
+    "sure",
+    "npmle",
+]
 Degree: TypeAlias = Literal[0, 1]
 DisparityMethod: TypeAlias = Literal["auto", "el", "eel", "plug_in"]
+EffectAdjust: TypeAlias = Literal["holm", "bonferroni", "bh", "by", "max_t", "none"]
+EffectMeasure: TypeAlias = Literal["relative", "difference"]
+EffectTest: TypeAlias = Literal["auto", "score", "wald"]
 ParityMethod: TypeAlias = Literal["pooled_residual", "paper"]
 ParityUnit: TypeAlias = Literal["cluster", "row"]
+Rest: TypeAlias = Literal["stratified", "pooled"]
 Scale: TypeAlias = Literal["difference", "ratio"]
 PlannedQuestion: TypeAlias = Literal["disparity", "flag", "certify"]
 PlannedTarget: TypeAlias = Literal["known", "population", "reference", "rest"]

@@ -1,0 +1,357 @@
+r"""How much of an estimated prediction error to subtract from new predictions.
+
+Subtracting all of it replaces a possible error by certain noise. Every rule here returns an amount
+:math:`c_g` to subtract from the predictions of group g, from the estimates :math:`B_g` and their
+standard errors :math:`s_g`. With five groups or more, empirical Bayes estimates how much groups
+really differ and shrinks accordingly; it is the only family that beats doing nothing in every
+simulated setting with errors.
+
+References
+----------
+.. [1] J. Persson, J. Bakker, D. Bohle, S. Feuerriegel, F. von Wangenheim, "Detecting and
+   Mitigating Algorithmic Bias in Treatment Effect Estimation".
+.. [2] X. Xie, S. C. Kou, L. D. Brown, "SURE Estimates for a Heteroscedastic Hierarchical Model",
+   JASA 107, 2012.
+.. [3] Y. Wang, "On Fast Computation of the Non-parametric Maximum Likelihood Estimate of a Mixing
+   Distribution", JRSS B 69, 2007.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import get_args
+
+import numpy as np
+from scipy import optimize, stats
+
+from equipoise._checks import check_finite, check_fraction, check_option
+from equipoise._typing import Correction, FloatArray
+from equipoise.exceptions import ConvergenceError, InvalidParameterError
+
+__all__ = [
+    "CORRECTIONS",
+    "EffectCorrection",
+    "MixingPrior",
+    "NormalPrior",
+    "correction_amounts",
+    "default_correction",
+    "mixing_prior",
+    "normal_prior",
+]
+
+CORRECTIONS: tuple[Correction, ...] = get_args(Correction)
+"""Every rule, in the order of the evaluation's table."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NormalPrior:
+    """Spread of the true errors between groups, as a normal law."""
+
+    mean: float
+    sd: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MixingPrior:
+    """Spread of the true errors between groups, as masses on points."""
+
+    point: FloatArray
+    mass: FloatArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EffectCorrection:
+    """Amounts to subtract from the predictions of each group.
+
+    Parameters
+    ----------
+    method : str
+        The rule.
+    amount : array of shape (G,)
+        :math:`c_g`.
+    common : float
+        The amount for a group that was not seen: the prior mean with "eb" and "npmle", else 0.
+    prior : NormalPrior, optional
+        For the empirical Bayes rules.
+    """
+
+    method: str
+    amount: FloatArray
+    common: float
+    prior: NormalPrior | None = None
+
+
+def default_correction(n_groups: int) -> Correction:
+    """Return "eb" for five groups or more, else "mean_if_detected"."""
+    return "eb" if n_groups >= 5 else "mean_if_detected"
+
+
+def correction_amounts(
+    error: FloatArray,
+    se: FloatArray,
+    *,
+    method: Correction = "eb",
+    alpha: float = 0.05,
+    second_moment: FloatArray | None = None,
+) -> EffectCorrection:
+    r"""Return the amount to subtract from the predictions of each group.
+
+    Parameters
+    ----------
+    error, se : array of shape (G,)
+        Estimated prediction errors B and their standard errors s.
+    method : str, default "eb"
+        See Notes.
+    alpha : float, default 0.05
+        Level of the test in "mean_if_detected".
+    second_moment : array of shape (G,), optional
+        Bootstrap mean of :math:`B^2` for "mse_plus" and "mse_minus"; by default its limit
+        :math:`B^2 + s^2`.
+
+    Returns
+    -------
+    EffectCorrection
+
+    Notes
+    -----
+    ================== ==================================================================
+    method             amount
+    ================== ==================================================================
+    "none", "mean"     0; B
+    "mean_if_detected" B where abs(B/s) exceeds the normal quantile, else 0
+    "mse_plus"         B times :math:`B^2/\hat E B^2`, Eq. (46), clipped to [0, 1]
+    "mse_minus"        B times :math:`(\hat E B^2 - s^2)/\hat E B^2`, Eq. (47), clipped
+    "positive_part"    B max(0, 1 - s^2/B^2)
+    "james_stein"      B max(0, 1 - (G - 2)/sum(B^2/s^2))
+    "eb_zero"          B t^2/(t^2 + s^2), t by maximum likelihood of N(0, t^2 + s^2)
+    "eb"               m + (B - m) t^2/(t^2 + s^2), m and t by maximum likelihood
+    "sure"             as "eb_zero" with t from Stein's unbiased risk estimate [2]_
+    "npmle"            posterior mean under the nonparametric prior; for 50 groups or more
+    ================== ==================================================================
+
+    *Deviations from* [1]_: Eq. (42) rejects on one side, here on both; Eqs. (46) and (47) have the
+    same limit :math:`B^2/(B^2 + s^2)` and are clipped to the factors that Eq. (39) allows; the
+    oracle factor of Proposition 2 is not 0 or 1 but continuous in :math:`b/s`.
+
+    References
+    ----------
+    .. [1] Persson et al., see the module.
+    .. [2] Xie, Kou and Brown, see the module.
+
+    Examples
+    --------
+    Six groups, one of them with a clear error. How much should be corrected?
+
+    >>> import numpy as np
+    >>> b, s = np.array([0.30, 0.02, -0.03, 0.01, 0.04, -0.02]), np.full(6, 0.05)
+    >>> correction_amounts(b, s, method="eb").amount.round(3).tolist()
+    [0.252, 0.027, -0.014, 0.019, 0.043, -0.006]
+
+    Most of it where the error is clear, next to nothing elsewhere.
+    """
+    check_option("method", method, Correction)
+    b = check_finite("error", error, ndim=1)
+    s = check_finite("se", se, ndim=1)
+    level = check_fraction("alpha", alpha)
+    if b.shape != s.shape or not b.size or float(s.min()) <= 0:
+        raise InvalidParameterError(
+            f"`error` and `se` need the same positive length and positive `se`; got {b.shape} and"
+            f" {s.shape}."
+        )
+    if method in {"eb", "eb_zero", "sure"}:
+        prior = _prior(b, s, method)
+        shrink = prior.sd**2 / (prior.sd**2 + s**2)
+        return EffectCorrection(
+            method=method,
+            amount=prior.mean + (b - prior.mean) * shrink,
+            common=prior.mean,
+            prior=prior,
+        )
+    if method == "npmle":
+        mixing = mixing_prior(b, s)
+        return EffectCorrection(
+            method=method,
+            amount=_posterior_mean(b, s, mixing),
+            common=float(mixing.point @ mixing.mass),
+        )
+    m2 = b**2 + s**2 if second_moment is None else check_finite("second_moment", second_moment)
+    return EffectCorrection(method=method, amount=b * _factor(b, s, method, level, m2), common=0.0)
+
+
+def normal_prior(error: FloatArray, se: FloatArray, *, mean: float | None = None) -> NormalPrior:
+    """Return the normal law of true errors between groups, by maximum likelihood.
+
+    Parameters
+    ----------
+    error, se : array of shape (G,)
+        Estimates and standard errors.
+    mean : float, optional
+        Known mean; by default estimated.
+
+    Returns
+    -------
+    NormalPrior
+        With sd 0 when the estimates vary no more than their standard errors explain.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> normal_prior(np.array([0.1, -0.1, 0.05, -0.05]), np.full(4, 0.2)).sd
+    0.0
+    """
+
+    def centre(t2: FloatArray) -> FloatArray:
+        precision = 1.0 / (t2[:, None] + se**2)
+        average: FloatArray = (precision * error).sum(axis=1) / precision.sum(axis=1)
+        return average if mean is None else np.full(len(t2), mean)
+
+    def minus_log_likelihood(t2: FloatArray) -> FloatArray:
+        variance = t2[:, None] + se**2
+        deviation = error - centre(t2)[:, None]
+        total: FloatArray = (np.log(variance) + deviation**2 / variance).sum(axis=1)
+        return total
+
+    t2 = _minimum(minus_log_likelihood, error, se)
+    return NormalPrior(mean=float(centre(np.array([t2]))[0]), sd=float(np.sqrt(t2)))
+
+
+def mixing_prior(error: FloatArray, se: FloatArray, *, n_points: int = 300) -> MixingPrior:
+    r"""Return the law of true errors between groups without assuming its shape.
+
+    The nonparametric maximum likelihood estimate on a grid, by constrained Newton steps [1]_: the
+    log-likelihood is replaced by a quadratic on the current support and the local maxima of its
+    gradient, a small non-negative least-squares problem.
+
+    Parameters
+    ----------
+    error, se : array of shape (G,)
+        Estimates and standard errors.
+    n_points : int, default 300
+        Grid points between the smallest and the largest estimate; zero is one more.
+
+    Returns
+    -------
+    MixingPrior
+
+    Raises
+    ------
+    ConvergenceError
+        If the duality gap does not close.
+
+    References
+    ----------
+    .. [1] Wang, see the module.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> b = np.r_[np.zeros(45), np.full(5, 1.0)]
+    >>> prior = mixing_prior(b, np.full(50, 0.1))
+    >>> round(float(prior.mass[prior.point > 0.5].sum()), 3)
+    0.1
+    """
+    point = np.union1d(np.linspace(error.min(), error.max(), n_points), [0.0])
+    scaled = (error[:, None] - point) / se[:, None]
+    # Row scaling changes the likelihood by a constant and keeps far groups away from underflow.
+    likelihood = np.exp(-0.5 * (scaled**2 - (scaled**2).min(axis=1, keepdims=True)))
+    mass = np.full(len(point), 1.0 / len(point))
+    support = np.zeros(len(point), dtype=bool)
+    for _ in range(200):
+        ratio = likelihood / (likelihood @ mass)[:, None]
+        gradient = ratio.sum(axis=0) - len(error)
+        if gradient.max() < 0.01:
+            keep = mass > 0
+            return MixingPrior(point=point[keep], mass=mass[keep] / mass.sum())
+        padded = np.concatenate([[-np.inf], gradient, [-np.inf]])
+        peak = (gradient > 0) & (gradient >= padded[:-2]) & (gradient >= padded[2:])
+        active = np.flatnonzero(peak | support)
+        target = np.zeros_like(mass)
+        target[active] = _simplex_least_squares(ratio[:, active])
+        mass = _line_search(likelihood, mass, target)
+        support = mass > 0
+    raise ConvergenceError(
+        f"the nonparametric prior of {len(error)} groups did not converge in 200 steps; use"
+        ' correction="eb".'
+    )
+
+
+def _prior(b: FloatArray, s: FloatArray, method: str) -> NormalPrior:
+    if method == "eb":
+        return normal_prior(b, s)
+    if method == "eb_zero":
+        return normal_prior(b, s, mean=0.0)
+
+    def risk(t2: FloatArray) -> FloatArray:
+        # [2] Eq. (3) with the shrinkage target zero.
+        total = t2[:, None] + s**2
+        terms = (s**2 * b / total) ** 2 + s**2 * (t2[:, None] - s**2) / total
+        value: FloatArray = terms.sum(axis=1)
+        return value
+
+    return NormalPrior(mean=0.0, sd=float(np.sqrt(_minimum(risk, b, s))))
+
+
+def _factor(b: FloatArray, s: FloatArray, method: str, alpha: float, m2: FloatArray) -> FloatArray:
+    if method == "none":
+        return np.zeros_like(b)
+    if method == "mean":
+        return np.ones_like(b)
+    if method == "mean_if_detected":
+        return (np.abs(b / s) > stats.norm.isf(alpha / 2)).astype(np.float64)
+    if method == "james_stein":
+        evidence = float(((b / s) ** 2).sum())
+        kept = 0.0 if evidence == 0.0 else max(0.0, 1.0 - (len(b) - 2) / evidence)
+        return np.full_like(b, min(kept, 1.0))
+    if method == "mse_plus":
+        return np.minimum(b**2 / m2, 1.0)
+    if method == "mse_minus":
+        return np.clip((m2 - s**2) / m2, 0.0, 1.0)
+    return np.maximum(0.0, 1.0 - s**2 / np.maximum(b**2, np.finfo(float).tiny))
+
+
+def _minimum(function: Callable[[FloatArray], FloatArray], b: FloatArray, s: FloatArray) -> float:
+    """Minimise over the variance between groups: a grid against several minima, then Brent."""
+    top = float(max(np.max(b**2), np.ptp(b) ** 2)) + float(np.min(s)) ** 2
+    grid = np.concatenate([[0.0], np.geomspace(1e-6 * float(np.min(s)) ** 2, top, 80)])
+    value = function(grid)
+    k = int(np.argmin(value))
+    if k == 0:
+        return 0.0
+    low, high = grid[k - 1], grid[min(k + 1, len(grid) - 1)]
+    found = optimize.minimize_scalar(
+        lambda x: float(function(np.array([x]))[0]),
+        bounds=(low, high),
+        method="bounded",
+        options={"xatol": 1e-10 * top},
+    )
+    return float(found.x)
+
+
+def _posterior_mean(b: FloatArray, s: FloatArray, prior: MixingPrior) -> FloatArray:
+    scaled = (b[:, None] - prior.point) / s[:, None]
+    weight = prior.mass * np.exp(-0.5 * (scaled**2 - (scaled**2).min(axis=1, keepdims=True)))
+    mean: FloatArray = weight @ prior.point / weight.sum(axis=1)
+    return mean
+
+
+def _simplex_least_squares(ratio: FloatArray) -> FloatArray:
+    # min |ratio w - 2|^2 with sum w = 1: non-negative least squares of a homogeneous system with
+    # one more row for the sum, then rescaled ([3] section 3).
+    system = np.vstack([ratio - 2.0, np.ones(ratio.shape[1])])
+    right = np.zeros(len(system))
+    right[-1] = 1.0
+    solution, _ = optimize.nnls(system, right)
+    share: FloatArray = solution / solution.sum()
+    return share
+
+
+def _line_search(likelihood: FloatArray, mass: FloatArray, target: FloatArray) -> FloatArray:
+    """Return the best of the steps 1, 1/2, 1/4, ...: any ascent would do, but slowly."""
+    old, new = likelihood @ mass, likelihood @ target
+    step = 0.5 ** np.arange(20.0)
+    with np.errstate(divide="ignore"):
+        gain = np.log((1.0 - step) * old[:, None] + step * new[:, None]).sum(axis=0)
+    best = int(np.argmax(gain))
+    if gain[best] <= np.log(old).sum():
+        return mass
+    moved: FloatArray = (1.0 - step[best]) * mass + step[best] * target
+    return moved
