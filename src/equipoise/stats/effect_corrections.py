@@ -24,7 +24,7 @@ import numpy as np
 from scipy import optimize, stats
 
 from equipoise._checks import check_finite, check_fraction, check_option
-from equipoise._typing import Correction, FloatArray
+from equipoise._typing import AnyArray, Correction, FloatArray
 from equipoise.exceptions import ConvergenceError, InvalidParameterError
 
 __all__ = [
@@ -291,21 +291,18 @@ def _prior(b: FloatArray, s: FloatArray, method: str) -> NormalPrior:
 
 
 def _factor(b: FloatArray, s: FloatArray, method: str, alpha: float, m2: FloatArray) -> FloatArray:
-    if method == "none":
-        return np.zeros_like(b)
-    if method == "mean":
-        return np.ones_like(b)
-    if method == "mean_if_detected":
-        return (np.abs(b / s) > stats.norm.isf(alpha / 2)).astype(np.float64)
-    if method == "james_stein":
-        evidence = float(((b / s) ** 2).sum())
-        kept = 0.0 if evidence == 0.0 else max(0.0, 1.0 - (len(b) - 2) / evidence)
-        return np.full_like(b, min(kept, 1.0))
-    if method == "mse_plus":
-        return np.minimum(b**2 / m2, 1.0)
-    if method == "mse_minus":
-        return np.clip((m2 - s**2) / m2, 0.0, 1.0)
-    return np.maximum(0.0, 1.0 - s**2 / np.maximum(b**2, np.finfo(float).tiny))
+    evidence = max(float(((b / s) ** 2).sum()), np.finfo(float).tiny)
+    shrunk = 1.0 - s**2 / np.maximum(b**2, np.finfo(float).tiny)
+    factors: dict[str, AnyArray] = {
+        "none": np.zeros_like(b),
+        "mean": np.ones_like(b),
+        "mean_if_detected": np.abs(b / s) > float(stats.norm.isf(alpha / 2)),
+        "mse_plus": b**2 / m2,
+        "mse_minus": (m2 - s**2) / m2,
+        "positive_part": shrunk,
+        "james_stein": np.full_like(b, 1.0 - (len(b) - 2) / evidence),
+    }
+    return np.asarray(np.clip(factors[method].astype(np.float64), 0.0, 1.0))
 
 
 def _minimum(function: Callable[[FloatArray], FloatArray], b: FloatArray, s: FloatArray) -> float:

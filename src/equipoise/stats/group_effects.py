@@ -16,12 +16,12 @@ References
    Mitigating Algorithmic Bias in Treatment Effect Estimation".
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from equipoise._checks import check_finite, check_option
-from equipoise._typing import AnyArray, Collapse, EffectMeasure, FloatArray, IntArray
+from equipoise._typing import AnyArray, BoolArray, Collapse, EffectMeasure, FloatArray, IntArray
 from equipoise.exceptions import DataError, NotBinaryError
 from equipoise.stats.collapse import (
     collapse_parts,
@@ -32,7 +32,13 @@ from equipoise.stats.collapse import (
 from equipoise.stats.linearised import Linearised, covariance_by_group
 from equipoise.stats.moments import CellMoments
 
-__all__ = ["UNTESTED", "GroupErrors", "effect_moments", "group_errors", "lin_outcomes"]
+__all__ = [
+    "UNTESTED",
+    "GroupErrors",
+    "corrected_errors",
+    "effect_moments",
+    "group_errors",
+]
 
 UNTESTED = {
     "one-arm-only": "fewer than two rows in one arm",
@@ -258,8 +264,8 @@ def group_errors(
     >>> t = np.repeat([0, 1], 1000)
     >>> sums = effect_moments(y, t, np.full(2000, 2.0), np.zeros(2000, dtype=int))
     >>> found = group_errors(sums)
-    >>> float(found.effect[0]), float(found.error[0]), round(float(found.error_se[0]), 3)
-    (1.5, 0.5, 0.182)
+    >>> [round(float(x[0]), 3) for x in (found.effect, found.error, found.error_se)]
+    [1.5, 0.5, 0.182]
 
     It raises them by half: predictions are too high by 0.5, with a standard error of 0.18.
     """
@@ -280,7 +286,7 @@ def group_errors(
     numerator, control = _keep(numerator, usable), _keep(control, usable)
     weight = _keep(weight, usable)
     covariance = covariance_by_group(moments, [numerator, control])
-    untested = _untested(arms, usable, control.value, covariance[:, 0, 0])
+    untested = _untested(arms, usable, control.value, _varies(moments, numerator, covariance))
     tested = np.array([g for g in range(n_groups) if g not in untested], dtype=np.int64)
     d = control.take(tested)
     if measure == "relative":
@@ -316,60 +322,56 @@ def group_errors(
     )
 
 
-def lin_outcomes(
-    outcome: AnyArray, treatment: AnyArray, group: AnyArray, covariates: AnyArray
-) -> tuple[FloatArray, FloatArray]:
-    """Predict the outcome without and with treatment by least squares in each (group, arm).
+def corrected_errors(errors: GroupErrors, amount: FloatArray) -> GroupErrors:
+    r"""Return the errors that remain when `amount` is subtracted from the predictions.
 
-    Passed to `effect_moments` as `control_pred` and `treated_pred` they give Lin's regression
-    adjustment: covariates centred in the group, one fit for each arm.
+    With amounts from the same data, an interval for the remaining error
+    :math:`b_g - c_g` is the interval for :math:`b_g` shifted by the realised :math:`c_g`; it covers
+    at its level. With amounts from other data the tests of the result are those of Eqs. (50) and
+    (51) of [1]_.
 
     Parameters
     ----------
-    outcome, treatment, group : array of shape (n,)
-        As in `effect_moments`.
-    covariates : array of shape (n, k)
-        Measured before treatment.
+    errors : GroupErrors
+        From `group_errors`.
+    amount : array of shape (T,)
+        What to subtract for each tested group; the others stay as they are.
 
     Returns
     -------
-    tuple of two arrays of shape (n,)
+    GroupErrors
 
-    Raises
-    ------
-    DataError
-        If an arm of a group has fewer than k + 2 rows.
+    Notes
+    -----
+    *Deviation from* [1]_: line 18 of Algorithm 1 corrects the rest as one group; here each group of
+    the rest has its own correction, as when the correction is used.
+
+    References
+    ----------
+    .. [1] Persson et al., see the module.
 
     Examples
     --------
-    >>> y, t = [1.0, 2.0, 3.0, 2.0, 3.0, 4.0], [0, 0, 0, 1, 1, 1]
-    >>> x = [[0.0], [1.0], [2.0], [0.0], [1.0], [2.0]]
-    >>> mu0, mu1 = lin_outcomes(y, t, [0] * 6, x)
-    >>> (mu1 - mu0).round(6).tolist()
-    [1.0, 1.0, 1.0, 1.0, 1.0, 1.0]
+    >>> import numpy as np
+    >>> y, t = np.tile([1, 0, 1, 1], 50), np.tile([0, 0, 1, 1], 50)
+    >>> found = group_errors(effect_moments(y, t, np.full(200, 1.8), np.zeros(200, dtype=int)))
+    >>> float(corrected_errors(found, np.array([-0.1])).error[0].round(6))
+    -0.1
     """
-    y = check_finite("outcome", outcome, ndim=1)
-    x = check_finite("covariates", covariates, ndim=2)
-    arm = np.asarray(treatment, dtype=np.int64)
-    code = np.asarray(group, dtype=np.int64)
-    fitted = np.empty((2, len(y)))
-    for g in np.unique(code):
-        member = code == g
-        design = np.column_stack([np.ones(member.sum()), x[member] - x[member].mean(axis=0)])
-        for a in (0, 1):
-            rows = arm[member] == a
-            if rows.sum() < design.shape[1] + 1:
-                raise DataError(
-                    f"regression adjustment on {x.shape[1]} covariates needs at least"
-                    f" {design.shape[1] + 1} rows in each arm of a group; group {g} has"
-                    f" {rows.sum()} in arm {a}. Use fewer covariates or merge the group."
-                )
-            coefficient = np.linalg.lstsq(design[rows], y[member][rows], rcond=None)[0]
-            fitted[a, member] = design @ coefficient
-    return fitted[0], fitted[1]
+    c = np.zeros(len(errors.n))
+    c[errors.tested] = amount
+    shift = Linearised(value=c, gradient=np.zeros_like(errors.numerator.gradient))
+    numerator = errors.numerator - errors.denominator * shift
+    return replace(
+        errors,
+        predicted=errors.predicted - amount,
+        error=errors.error - amount,
+        numerator=numerator,
+        covariance=covariance_by_group(errors.moments, [numerator, errors.denominator]),
+    )
 
 
-def _keep(function: Linearised, usable: AnyArray) -> Linearised:
+def _keep(function: Linearised, usable: BoolArray) -> Linearised:
     return Linearised(
         value=np.where(usable, function.value, 0.0),
         gradient=np.where(usable[:, None, None], function.gradient, 0.0),
@@ -377,7 +379,7 @@ def _keep(function: Linearised, usable: AnyArray) -> Linearised:
 
 
 def _untested(
-    arms: IntArray, usable: AnyArray, control: FloatArray, variance: FloatArray
+    arms: IntArray, usable: BoolArray, control: FloatArray, varies: BoolArray
 ) -> dict[int, str]:
     reasons: dict[int, str] = {}
     for g in range(len(arms)):
@@ -385,9 +387,18 @@ def _untested(
             reasons[g] = "one-arm-only"
         elif not usable[g] or control[g] <= 0:
             reasons[g] = "no-control-positives"
-        elif variance[g] <= 0:
+        elif not varies[g]:
             reasons[g] = "no-variation"
     return reasons
+
+
+def _varies(moments: CellMoments, numerator: Linearised, covariance: FloatArray) -> BoolArray:
+    """Return where the variance of U is more than the rounding error of its terms."""
+    gradient = np.abs(numerator.gradient)
+    product = np.abs(moments.product).reshape(*gradient.shape, gradient.shape[2])
+    scale = np.einsum("gcp,gcpq,gcq->g", gradient, product, gradient)
+    varies: BoolArray = covariance[:, 0, 0] > 1e-13 * scale
+    return varies
 
 
 def _ratio(numerator: FloatArray, denominator: FloatArray) -> FloatArray:

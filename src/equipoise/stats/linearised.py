@@ -90,6 +90,9 @@ def covariance_by_group(moments: CellMoments, functions: list[Linearised]) -> Fl
         right = gradient[g, :, second[own] % n_cells]
         pair = np.einsum("emp,epq,ekq->emk", left, moments.cross.product[own], right)
         np.add.at(covariance, g, pair + pair.transpose(0, 2, 1))
+    diagonal = np.einsum("gmm->gm", covariance)
+    # A constant has variance zero up to rounding, on either side.
+    np.maximum(diagonal, 0.0, out=diagonal)
     return covariance
 
 

@@ -26,7 +26,14 @@ from equipoise.stats.linearised import Linearised, covariance_by_group
 from equipoise.stats.moments import linear_covariance
 from equipoise.stats.ratio_tests import Ratio, RatioTests, ratio_tests
 
-__all__ = ["ChiSquareTest", "TreatmentBias", "bias_covariance", "treatment_bias"]
+__all__ = [
+    "ChiSquareTest",
+    "TreatmentBias",
+    "bias_covariance",
+    "bias_estimates",
+    "error_tests",
+    "treatment_bias",
+]
 
 WALD_FROM = 50.0
 """Control positives from which the Wald test holds its level (size .052 at 50, .107 at 5)."""
@@ -156,7 +163,7 @@ def treatment_bias(
     contrast, rest_error = _contrast(errors, rest)
     equal, zero = _joint_tests(errors, own.statistic(0.0, score))
     z = float(stats.norm.isf((1.0 - level) / 2.0))
-    error = ratio_tests(own, score, z=z, adjust="holm" if adjust == "max_t" else adjust)
+    error = error_tests(errors, test=test, adjust=adjust, confidence_level=level)
     family: str = adjust
     if len(errors.tested) == 2 and np.count_nonzero(errors.weight.value) == 2:
         weaker = int(np.argmin(errors.control_strength))
@@ -176,6 +183,73 @@ def treatment_bias(
         equal=equal,
         zero=zero,
     )
+
+
+def error_tests(
+    errors: GroupErrors,
+    *,
+    test: EffectTest = "auto",
+    adjust: EffectAdjust = "holm",
+    confidence_level: float = 0.95,
+) -> RatioTests:
+    r"""Test that the prediction error of each group is zero, Eq. (24) of [1]_.
+
+    Parameters
+    ----------
+    errors : GroupErrors
+        From `group_errors`.
+    test, adjust, confidence_level
+        As in `treatment_bias`; groups are independent here, so "max_t" means "holm".
+
+    Returns
+    -------
+    RatioTests
+
+    References
+    ----------
+    .. [1] Persson et al., see the module.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from equipoise.stats.group_effects import effect_moments, group_errors
+    >>> y, t = np.tile([1, 0, 1, 1], 40), np.tile([0, 0, 1, 1], 40)
+    >>> found = error_tests(group_errors(effect_moments(y, t, np.full(160, 1.5), [0] * 160)))
+    >>> round(found.low[0], 2), round(found.high[0], 2)
+    (-1.08, -0.11)
+    """
+    z = float(stats.norm.isf((1.0 - check_fraction("confidence_level", confidence_level)) / 2.0))
+    score = _use_score(errors, test, adjust)
+    return ratio_tests(_own(errors), score, z=z, adjust="holm" if adjust == "max_t" else adjust)
+
+
+def bias_estimates(
+    errors: GroupErrors, *, rest: Rest = "stratified"
+) -> tuple[FloatArray, FloatArray]:
+    """Return the bias of every tested group and its standard error, without tests.
+
+    Parameters
+    ----------
+    errors : GroupErrors
+        From `group_errors`.
+    rest : {"stratified", "pooled"}
+        As in `treatment_bias`.
+
+    Returns
+    -------
+    tuple of two arrays of shape (T,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from equipoise.stats.group_effects import effect_moments, group_errors
+    >>> y, t = np.tile([1, 0, 1, 1], 40), np.tile([0, 0, 1, 1], 40)
+    >>> bias, _ = bias_estimates(group_errors(effect_moments(y, t, 1.0 + y, np.repeat([0, 1], 80))))
+    >>> bias.tolist()
+    [0.0, 0.0]
+    """
+    contrast, _ = _contrast(errors, rest)
+    return contrast.u / contrast.d, contrast.se()
 
 
 def bias_covariance(errors: GroupErrors, *, rest: Rest = "stratified") -> FloatArray:
@@ -203,7 +277,7 @@ def bias_covariance(errors: GroupErrors, *, rest: Rest = "stratified") -> FloatA
     >>> bool(np.isclose(found[0, 1], -found[0, 0]))
     True
     """
-    coefficient = _contrast_coefficients(errors, rest)
+    coefficient = _contrast_coefficients(errors, rest, errors.error)
     d = errors.denominator.value[errors.tested]
     return linear_covariance(errors.moments, _by_quantity(coefficient / d[:, None, None, None]))
 
@@ -245,7 +319,7 @@ def _contrast(errors: GroupErrors, rest: Rest) -> tuple[Ratio, FloatArray]:
             value,
         )
     tested = errors.tested
-    numerator = _contrast_coefficients(errors, rest)
+    numerator = _contrast_coefficients(errors, rest, value)
     denominator = np.zeros_like(numerator)
     denominator[np.arange(len(tested)), tested] = errors.denominator.gradient[tested]
     both = linear_covariance(errors.moments, _by_quantity(np.concatenate([numerator, denominator])))
@@ -297,8 +371,12 @@ def _pooled_rest(errors: GroupErrors) -> tuple[Linearised, Linearised]:
     return implied - treated, control
 
 
-def _contrast_coefficients(errors: GroupErrors, rest: Rest) -> FloatArray:
-    """Return the influence of every cell on U_g - B_rest D_g, shape (T, G, C, p)."""
+def _contrast_coefficients(errors: GroupErrors, rest: Rest, at: FloatArray) -> FloatArray:
+    """Return the influence of every cell on U_g - b D_g - D_g B_rest at b = `at`.
+
+    Shape (T, G, C, p). At B_rest it is the influence on the numerator of the score, at B_g that on
+    D_g times the bias.
+    """
     tested = errors.tested
     value, _ = _rest_by_totals(errors, rest)
     d = errors.denominator.value[tested]
@@ -316,7 +394,7 @@ def _contrast_coefficients(errors: GroupErrors, rest: Rest) -> FloatArray:
         coefficient = coefficient / scale[:, None, None, None]
     coefficient = -d[:, None, None, None] * coefficient
     coefficient[k, tested] = errors.numerator.gradient[tested] - _outer(
-        value, errors.denominator.gradient[tested]
+        at, errors.denominator.gradient[tested]
     )
     return coefficient
 
