@@ -291,8 +291,10 @@ def _prior(b: FloatArray, s: FloatArray, method: str) -> NormalPrior:
 
 
 def _factor(b: FloatArray, s: FloatArray, method: str, alpha: float, m2: FloatArray) -> FloatArray:
-    evidence = max(float(((b / s) ** 2).sum()), np.finfo(float).tiny)
-    shrunk = 1.0 - s**2 / np.maximum(b**2, np.finfo(float).tiny)
+    z2 = (b / s) ** 2
+    # Below z = 1 the positive part is zero; the floors only avoid a division by zero.
+    shrunk = 1.0 - 1.0 / np.maximum(z2, 1.0)
+    evidence = max(float(z2.sum()), 1e-9)
     factors: dict[str, AnyArray] = {
         "none": np.zeros_like(b),
         "mean": np.ones_like(b),

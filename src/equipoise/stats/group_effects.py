@@ -286,7 +286,8 @@ def group_errors(
     numerator, control = _keep(numerator, usable), _keep(control, usable)
     weight = _keep(weight, usable)
     covariance = covariance_by_group(moments, [numerator, control])
-    untested = _untested(arms, usable, control.value, _varies(moments, numerator, covariance))
+    varies = _varies(moments, numerator) & _varies(moments, _residual(numerator, control))
+    untested = _untested(arms, usable, control.value, varies)
     tested = np.array([g for g in range(n_groups) if g not in untested], dtype=np.int64)
     d = control.take(tested)
     if measure == "relative":
@@ -392,12 +393,19 @@ def _untested(
     return reasons
 
 
-def _varies(moments: CellMoments, numerator: Linearised, covariance: FloatArray) -> BoolArray:
-    """Return where the variance of U is more than the rounding error of its terms."""
-    gradient = np.abs(numerator.gradient)
+def _residual(numerator: Linearised, control: Linearised) -> Linearised:
+    """Return U - B D with B held at its estimate: its variance is that of the error."""
+    error = np.zeros_like(control.value)
+    np.divide(numerator.value, control.value, out=error, where=control.value > 0)
+    return numerator - control * Linearised(value=error, gradient=np.zeros_like(control.gradient))
+
+
+def _varies(moments: CellMoments, function: Linearised) -> BoolArray:
+    """Return where the variance of a function is more than the rounding error of its terms."""
+    gradient = np.abs(function.gradient)
     product = np.abs(moments.product).reshape(*gradient.shape, gradient.shape[2])
     scale = np.einsum("gcp,gcpq,gcq->g", gradient, product, gradient)
-    varies: BoolArray = covariance[:, 0, 0] > 1e-13 * scale
+    varies: BoolArray = covariance_by_group(moments, [function])[:, 0, 0] > 1e-13 * scale
     return varies
 
 

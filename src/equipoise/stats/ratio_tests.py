@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-from equipoise._typing import BoolArray, FloatArray, Rng
-from equipoise.stats.multiplicity import adjust_p_values, max_t_p_values
+from equipoise._typing import Adjust, BoolArray, EffectAdjust, FloatArray, Rng
+from equipoise.stats.multiplicity import adjusted_p_values, max_t_p_values
 
 __all__ = ["Ratio", "RatioTests", "ratio_tests", "score_interval"]
 
@@ -93,7 +93,7 @@ def ratio_tests(
     score: BoolArray,
     *,
     z: float,
-    adjust: str,
+    adjust: EffectAdjust,
     correlation: FloatArray | None = None,
     margin: float | None = None,
     rng: Rng = None,
@@ -131,16 +131,16 @@ def ratio_tests(
     """
     statistic = ratio.statistic(0.0, score)
     raw = 2.0 * stats.norm.sf(np.abs(statistic))
-    simple = "holm" if adjust == "max_t" else adjust
+    simple: Adjust = "holm" if adjust == "max_t" else adjust
     if correlation is None:
-        adjusted = adjust_p_values(raw, simple)
+        adjusted = adjusted_p_values(raw, simple)
     else:
         adjusted = max_t_p_values(statistic, correlation, rng=rng)
     equivalence = None
     if margin is not None:
         above = stats.norm.sf(ratio.statistic(-margin, score))
         below = stats.norm.cdf(ratio.statistic(margin, score))
-        equivalence = adjust_p_values(np.maximum(above, below), simple)
+        equivalence = adjusted_p_values(np.maximum(above, below), simple)
     estimate, se = ratio.u / ratio.d, ratio.se()
     parts = (ratio.u, ratio.d, ratio.c0, ratio.c1, ratio.c2)
     bounds = [
