@@ -34,6 +34,7 @@ Correction: TypeAlias = Literal[
     "sure",
     "npmle",
 ]
+CorrectionChoice: TypeAlias = Literal["auto", Correction]
 Degree: TypeAlias = Literal[0, 1]
 DisparityMethod: TypeAlias = Literal["auto", "el", "eel", "plug_in"]
 EffectAdjust: TypeAlias = Literal["holm", "bonferroni", "bh", "by", "max_t", "none"]
@@ -55,3 +56,4 @@ MarginScale: TypeAlias = Literal["relative", "absolute"]
 SplitRule: TypeAlias = Literal["median", "exch_median", "bonferroni"]
 Cutoff: TypeAlias = Literal["sample", "training"]
 SearchObjective: TypeAlias = Literal["fairness", "accuracy"]
+Unseen: TypeAlias = Literal["raise", "common"]
