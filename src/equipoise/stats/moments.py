@@ -16,7 +16,13 @@ from scipy import sparse
 
 from equipoise._typing import AnyArray, FloatArray, IntArray
 
-__all__ = ["CellMoments", "CrossMoments", "linear_covariance"]
+__all__ = [
+    "CellMoments",
+    "CrossMoments",
+    "linear_covariance",
+    "merge_cells",
+    "transform_quantities",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,6 +177,78 @@ def linear_covariance(moments: CellMoments, coefficients: list[Any]) -> FloatArr
             term = coefficients[a].T @ (kernel @ coefficients[b])
             covariance += term.toarray() if sparse.issparse(term) else np.asarray(term)
     return covariance
+
+
+def merge_cells(moments: CellMoments, group: AnyArray) -> CellMoments:
+    """Return the moments of groups of cells; each cell belongs to one group.
+
+    Parameters
+    ----------
+    moments : CellMoments
+        Sums over K cells.
+    group : array of shape (K,)
+        Group of each cell, 0 to G - 1.
+
+    Returns
+    -------
+    CellMoments
+        G cells; units with rows in two cells of a group are counted as one.
+    """
+    code = np.asarray(group, dtype=np.int64)
+    size = int(code.max(initial=-1)) + 1
+    n = np.bincount(code, weights=moments.n, minlength=size).round().astype(np.int64)
+    product = _sum_by(code, moments.product, size)
+    cross = None
+    if moments.cross is not None:
+        first, second = code[moments.cross.first], code[moments.cross.second]
+        pair = moments.cross.product
+        same = first == second
+        product += _sum_by(first[same], pair[same] + pair[same].transpose(0, 2, 1), size)
+        ordered = np.where((first > second)[:, None, None], pair.transpose(0, 2, 1), pair)
+        key = np.minimum(first, second) * size + np.maximum(first, second)
+        pairs, where = np.unique(key[~same], return_inverse=True)
+        if len(pairs):
+            cross = CrossMoments(
+                first=pairs // size,
+                second=pairs % size,
+                product=_sum_by(where, ordered[~same], len(pairs)),
+            )
+    return CellMoments(
+        n=n,
+        total=_sum_by(code, moments.total, size),
+        product=product,
+        n_units=moments.n_units,
+        cross=cross,
+    )
+
+
+def transform_quantities(moments: CellMoments, change: FloatArray) -> CellMoments:
+    """Return the moments of linear combinations of the quantities.
+
+    Parameters
+    ----------
+    moments : CellMoments
+        Sums of p quantities.
+    change : array of shape (q, p)
+        Row j holds the coefficients of new quantity j.
+
+    Returns
+    -------
+    CellMoments
+        With q quantities.
+    """
+    cross = moments.cross
+    if cross is not None:
+        cross = CrossMoments(
+            first=cross.first, second=cross.second, product=change @ cross.product @ change.T
+        )
+    return CellMoments(
+        n=moments.n,
+        total=moments.total @ change.T,
+        product=change @ moments.product @ change.T,
+        n_units=moments.n_units,
+        cross=cross,
+    )
 
 
 def _sum_by(code: AnyArray, values: FloatArray, size: int) -> FloatArray:

@@ -1,0 +1,76 @@
+import numpy as np
+import pytest
+from scipy import special, stats
+
+from equipoise.exceptions import InvalidParameterError
+from equipoise.stats.chi_square_mixture import chi_square_mixture_isf, chi_square_mixture_sf
+
+
+def ruben(value, weights, terms):
+    """Series of chi-square tails with positive coefficients (Ruben 1962)."""
+    lam = np.asarray(weights, dtype=float)
+    beta, size = lam.min(), len(lam)
+    a = 1.0 - beta / lam
+    c = np.empty(terms)
+    c[0], h = np.sqrt(np.prod(beta / lam)), np.zeros(size)
+    for k in range(1, terms):
+        h = a * (h + c[k - 1])
+        c[k] = h.sum() / (2 * k)
+    return float(np.sum(c * special.chdtrc(size + 2 * np.arange(terms), value / beta)))
+
+
+@pytest.mark.parametrize("size", [2, 3, 6, 20])
+@pytest.mark.parametrize("ratio", [1.01, 3.0, 30.0])
+@pytest.mark.parametrize("times", [0.05, 1.0, 5.0, 30.0])
+def test_tail_equals_the_series_of_ruben_to_ten_digits(rng, size, ratio, times):
+    lam = np.exp(rng.uniform(0.0, np.log(ratio), size))
+    lam[0], lam[-1] = 1.0, ratio
+    value = times * lam.sum()
+    np.testing.assert_allclose(
+        chi_square_mixture_sf(value, lam), ruben(value, lam, 6000), rtol=1e-10
+    )
+
+
+def test_tail_equals_simulation(rng):
+    lam = np.array([2.0, 0.7, 0.01])
+    draws = rng.chisquare(1, size=(400_000, 3)) @ lam
+    for value in (1.0, 5.0, 9.0):
+        share = np.mean(draws > value)
+        error = 4.0 * np.sqrt(share * (1 - share) / 400_000)
+        assert abs(chi_square_mixture_sf(value, lam) - share) < error
+
+
+@pytest.mark.parametrize("weights", [[3.0], [3.0, 3.0], [3.0, 3.0, 0.0]])
+def test_equal_weights_give_the_chi_square(weights):
+    positive = sum(w > 0 for w in weights)
+    np.testing.assert_allclose(
+        chi_square_mixture_sf(7.0, weights), stats.chi2.sf(7.0 / 3.0, positive), rtol=1e-12
+    )
+    np.testing.assert_allclose(
+        chi_square_mixture_isf(0.1, weights), 3.0 * stats.chi2.isf(0.1, positive), rtol=1e-9
+    )
+
+
+def test_a_vanishing_weight_changes_nothing():
+    np.testing.assert_allclose(
+        chi_square_mixture_sf(5.0, [1.0, 1e-7]), stats.chi2.sf(5.0, 1), rtol=1e-6
+    )
+
+
+def test_extremes_are_one_and_zero():
+    assert chi_square_mixture_sf(0.0, [1.0, 2.0]) == 1.0
+    assert chi_square_mixture_sf(-1.0, [1.0, 2.0]) == 1.0
+    assert chi_square_mixture_sf(1e9, [1.0, 2.0]) == 0.0
+
+
+def test_quantile_inverts_the_tail():
+    lam = [4.0, 1.0, 0.3]
+    for tail in (0.5, 0.05, 1e-4):
+        value = chi_square_mixture_isf(tail, lam)
+        np.testing.assert_allclose(chi_square_mixture_sf(value, lam), tail, rtol=1e-8)
+
+
+@pytest.mark.parametrize("weights", [[-1.0, 2.0], [0.0, 0.0], []])
+def test_weights_without_a_law_are_refused(weights):
+    with pytest.raises(InvalidParameterError, match="at least zero, one of them positive"):
+        chi_square_mixture_sf(1.0, weights)
