@@ -5,14 +5,14 @@ from dataclasses import dataclass
 import narwhals as nw
 import numpy as np
 
-from equipoise._typing import FloatArray, IntArray
+from equipoise._typing import IntArray
 from equipoise.audits.finding import Note
 from equipoise.data.cells import Cells, Rows
 from equipoise.data.columns import Needs
 from equipoise.data.metrics import Metric, RateMetric, RealMetric, find_metric
 from equipoise.data.table import Table
 from equipoise.stats.disparity import Units
-from equipoise.stats.moments import CellMoments, CrossMoments
+from equipoise.stats.moments import CellMoments, CrossMoments, transform_quantities
 
 __all__ = ["ROW_LIMIT", "Measured", "dropped_notes", "measure", "moments_of"]
 
@@ -72,7 +72,7 @@ def measure(table: Table, metric: str | Metric, *, rows: bool = True) -> Measure
     if isinstance(found, RateMetric):
         cells = table.label_cells(found.roles)
         linear = np.array([found.u, found.w], dtype=np.float64)
-        moments = _transformed(moments_of(cells), linear)
+        moments = transform_quantities(moments_of(cells), linear)
         rows_by_label = np.stack([cells.sums[f"rows{k}"] for k in range(len(found.w))], axis=1)
         return Measured(
             name=found.name,
@@ -129,22 +129,6 @@ def dropped_notes(cells: Cells | Rows) -> tuple[Note, ...]:
         return ()
     message = f"{cells.dropped} rows with a missing value in a column that is used were left out."
     return (Note(code="missing-dropped", message=message),)
-
-
-def _transformed(moments: CellMoments, linear: FloatArray) -> CellMoments:
-    """Moments of linear combinations of the quantities."""
-    cross = moments.cross
-    if cross is not None:
-        cross = CrossMoments(
-            first=cross.first, second=cross.second, product=linear @ cross.product @ linear.T
-        )
-    return CellMoments(
-        n=moments.n,
-        total=moments.total @ linear.T,
-        product=linear @ moments.product @ linear.T,
-        n_units=moments.n_units,
-        cross=cross,
-    )
 
 
 def _quantities(table: Table, metric: Metric | RealMetric) -> tuple[nw.Expr, nw.Expr, Needs]:

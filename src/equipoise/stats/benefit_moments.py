@@ -4,10 +4,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from equipoise._checks import check_finite
 from equipoise._typing import AnyArray
 from equipoise.exceptions import InvalidParameterError
 from equipoise.stats.entropy import check_benefits, check_order, kernel, mean_benefit
-from equipoise.stats.moments import CellMoments, CrossMoments, merge_cells, transform_quantities
+from equipoise.stats.moments import CellMoments, transform_quantities
 
 __all__ = ["BenefitMoments"]
 
@@ -81,18 +82,16 @@ class BenefitMoments:
 
     @classmethod
     def from_levels(
-        cls, levels: object, group: AnyArray, cells: CellMoments, *, order: float = 1.0
+        cls, levels: object, indicators: CellMoments, *, order: float = 1.0
     ) -> "BenefitMoments":
-        """Sum cells whose rows all have the same benefit, such as the four cells of a 2 x 2 matrix.
+        """Take counts of people by benefit level, such as the four outcomes of a 2 x 2 matrix.
 
         Parameters
         ----------
-        levels : array of shape (K,)
-            Benefit of each cell.
-        group : array of shape (K,)
-            Group of each cell, 0 to G - 1.
-        cells : CellMoments
-            K cells with the single quantity 1: counts, weights and their squares.
+        levels : array of shape (L,)
+            Benefit of each level.
+        indicators : CellMoments
+            One cell for each group; quantity l is the indicator of level l.
         order : float, default 1
             Order of the index.
 
@@ -101,27 +100,15 @@ class BenefitMoments:
         BenefitMoments
         """
         a = check_order(order)
-        occupied = cells.n > 0
-        b = np.asarray(levels, dtype=np.float64)
-        b = np.where(occupied, b, b[occupied][0] if occupied.any() else b)
+        size = indicators.total.sum(axis=0)
+        b = check_finite("levels", levels, ndim=1)
+        # A level that nobody has must not forbid an order, nor make the kernel infinite.
+        b = np.where(size > 0.0, b, b[np.argmax(size)])
         check_benefits(b, a)
-        mean = mean_benefit(b, cells.total[:, 0])
+        mean = mean_benefit(b, size)
         x = b / mean
-        shape = np.stack([np.ones(len(x)), x, kernel(x, a)], axis=1)
-        cross = cells.cross
-        if cross is not None:
-            pair = shape[cross.first][:, :, None] * shape[cross.second][:, None, :]
-            cross = CrossMoments(
-                first=cross.first, second=cross.second, product=cross.product * pair
-            )
-        fine = CellMoments(
-            n=cells.n,
-            total=cells.total * shape,
-            product=cells.product * shape[:, :, None] * shape[:, None, :],
-            n_units=cells.n_units,
-            cross=cross,
-        )
-        return cls(order=a, mean=mean, moments=merge_cells(fine, group))
+        change = np.stack([np.ones(len(x)), x, kernel(x, a)])
+        return cls(order=a, mean=mean, moments=transform_quantities(indicators, change))
 
     @classmethod
     def from_powers(cls, powers: CellMoments, *, order: float = 1.0) -> "BenefitMoments":

@@ -22,11 +22,11 @@ from equipoise._checks import check_fraction, check_number, check_option
 from equipoise._typing import CapCorner, DecisionKind, FloatArray
 from equipoise.exceptions import InvalidParameterError
 from equipoise.stats.benefit_moments import BenefitMoments
-from equipoise.stats.benefits import check_matrix, proportion_interval
+from equipoise.stats.benefits import proportion_interval
 from equipoise.stats.entropy import check_order
 from equipoise.stats.entropy_decomposition import decompose
 from equipoise.stats.entropy_geometry import index_from_error_rates, two_level_index
-from equipoise.stats.moments import CellMoments, linear_covariance
+from equipoise.stats.moments import CellMoments
 
 __all__ = [
     "CapCheck",
@@ -73,6 +73,12 @@ class KappaScheme:
         if self.kind == "punitive":
             return (1.0, 1.0), (self.low, self.high)
         return (self.high, self.low), (1.0, 1.0)
+
+    @property
+    def levels(self) -> FloatArray:
+        """Benefits of true positives, false negatives, false positives and true negatives."""
+        (tn, fn), (fp, tp) = self.matrix
+        return np.array([tp, fn, fp, tn])
 
     @property
     def mean_at_limit(self) -> float:
@@ -272,7 +278,7 @@ class CapCheck:
 
 
 def check_cap(
-    cells: CellMoments,
+    people: CellMoments,
     scheme: KappaScheme,
     *,
     cap: float,
@@ -283,9 +289,9 @@ def check_cap(
 
     Parameters
     ----------
-    cells : CellMoments
-        Four cells with the single quantity 1, in the order (y_pred, y_true) = (0,0), (0,1),
-        (1,0), (1,1).
+    people : CellMoments
+        One cell whose four quantities are the indicators of true positives, false negatives, false
+        positives and true negatives.
     scheme : KappaScheme
         Benefits.
     cap : float
@@ -310,10 +316,9 @@ def check_cap(
     Is a false positive rate of 2% with a false negative rate of 70% within ten to one?
 
     >>> import numpy as np
-    >>> counts = np.array([[588.0], [280.0], [12.0], [120.0]])
-    >>> cells = CellMoments.from_rows(np.ones((4, 1)), np.arange(4), count=counts[:, 0])
+    >>> people = CellMoments.from_rows(np.eye(4), np.zeros(4), count=[120, 280, 12, 588])
     >>> scheme = kappa_scheme(base_rate=0.4, kappa=10, kind="punitive")
-    >>> check = check_cap(cells, scheme, cap=index_cap(scheme).cap)
+    >>> check = check_cap(people, scheme, cap=index_cap(scheme).cap)
     >>> round(check.contrast, 3), check.contrast_shown, check.index_shown
     (0.5, True, False)
 
@@ -321,38 +326,32 @@ def check_cap(
     """
     tail = 1.0 - check_fraction("confidence_level", confidence_level)
     z = float(special.ndtri(1.0 - tail))
-    size = cells.total[:, 0]
-    # Harmful cell, its class, benign cell, its class.
-    harm, benign = (2, 1) if scheme.kind == "punitive" else (1, 2)
-    harm_class, benign_class = ([0, 2], [1, 3]) if harm == 2 else ([1, 3], [0, 2])
-    if size[harm_class].sum() == 0.0 or size[benign_class].sum() == 0.0:
+    size = people.total[0]
+    positives, negatives = slice(0, 2), slice(2, 4)
+    harm, benign, harmed, spared = (
+        (2, 1, negatives, positives) if scheme.kind == "punitive" else (1, 2, positives, negatives)
+    )
+    n_harmed, n_spared = float(size[harmed].sum()), float(size[spared].sum())
+    if n_harmed == 0.0 or n_spared == 0.0:
         raise InvalidParameterError(
             "the check against kappa needs people of both outcomes; one of them has none."
         )
-    u = float(size[harm] / size[harm_class].sum())
-    v = float(size[benign] / size[benign_class].sum())
-    influence = np.zeros((4, 1))
-    influence[harm_class, 0] = scheme.kappa * u / size[harm_class].sum()
-    influence[benign_class, 0] = -v / size[benign_class].sum()
-    influence[harm, 0] -= scheme.kappa / size[harm_class].sum()
-    influence[benign, 0] += 1.0 / size[benign_class].sum()
-    se = float(np.sqrt(linear_covariance(cells, [influence])[0, 0]))
+    u, v = float(size[harm] / n_harmed), float(size[benign] / n_spared)
+    influence = np.zeros(4)
+    influence[harmed], influence[spared] = scheme.kappa * u / n_harmed, -v / n_spared
+    influence[harm] -= scheme.kappa / n_harmed
+    influence[benign] += 1.0 / n_spared
+    se = float(np.sqrt(max(influence @ people.product[0] @ influence, 0.0)))
     contrast = v - scheme.kappa * u
     bound = contrast - z * se
-    plain = cells.cross is None and np.array_equal(cells.product[:, 0, 0], cells.n)
-    exact = bool(plain and min(cells.n[harm], cells.n[benign]) < FEW_EVENTS)
+    plain = np.array_equal(people.product[0], np.diag(size))
+    exact = bool(plain and min(size[harm], size[benign]) < FEW_EVENTS)
     if exact:
-        level = 1.0 - tail
-        high = proportion_interval(cells.n[harm], cells.n[harm_class].sum(), confidence_level=level)
-        low = proportion_interval(
-            cells.n[benign], cells.n[benign_class].sum(), confidence_level=level
-        )
-        bound = low[0] - scheme.kappa * high[1]
-    parts = decompose(
-        BenefitMoments.from_levels(
-            check_matrix(scheme.matrix).ravel(), np.zeros(4), cells, order=order
-        )
-    )
+        # Two one-sided bounds at half the error each are two-sided intervals at the same level.
+        high = proportion_interval(size[harm], n_harmed, confidence_level=1.0 - tail)[1]
+        low = proportion_interval(size[benign], n_spared, confidence_level=1.0 - tail)[0]
+        bound = low - scheme.kappa * high
+    parts = decompose(BenefitMoments.from_levels(scheme.levels, people, order=order))
     index_high = None
     if parts.total > 0.0:
         index_high = float(parts.total * np.exp(min(z * parts.total_se / parts.total, 700.0)))

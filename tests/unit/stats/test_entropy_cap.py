@@ -117,26 +117,27 @@ def test_design_arguments_are_checked(changes, message):
         kappa_scheme(**arguments)
 
 
-def table(counts):
-    return CellMoments.from_rows(np.ones((4, 1)), np.arange(4), count=np.array(counts))
+def people(counts):
+    """True positives, false negatives, false positives, true negatives."""
+    return CellMoments.from_rows(np.eye(4), np.zeros(4), count=np.array(counts))
 
 
 @pytest.mark.parametrize(("kind", "u", "v"), [("punitive", 0.05, 0.5), ("assistive", 0.5, 0.05)])
 def test_check_uses_the_error_rates_of_its_kind(kind, u, v):
     scheme = kappa_scheme(base_rate=0.5, kappa=3, kind=kind)
-    found = check_cap(table([950, 500, 50, 500]), scheme, cap=0.1)
+    found = check_cap(people([500, 500, 50, 950]), scheme, cap=0.1)
     assert (found.harmful_rate, found.benign_rate) == pytest.approx((u, v))
     assert found.contrast == pytest.approx(v - 3 * u)
     se = np.sqrt(v * (1 - v) / 1000 + 9 * u * (1 - u) / 1000)
     assert found.contrast_low == pytest.approx(found.contrast - 1.6448536 * se, abs=1e-6)
-    people = entropy_index(np.ravel(scheme.matrix), weight=[950, 500, 50, 500])
-    assert found.index == pytest.approx(people)
+    index = entropy_index(np.ravel(scheme.matrix), weight=[950, 500, 50, 500])
+    assert found.index == pytest.approx(index)
     assert not found.exact
 
 
 def test_few_errors_get_exact_bounds():
     scheme = kappa_scheme(base_rate=0.5, kappa=3, kind="punitive")
-    found = check_cap(table([99, 50, 1, 50]), scheme, cap=1.0)
+    found = check_cap(people([50, 50, 1, 99]), scheme, cap=1.0)
     assert found.exact
     assert found.contrast_low < found.contrast
     assert found.index_shown
@@ -144,20 +145,20 @@ def test_few_errors_get_exact_bounds():
 
 def test_clusters_keep_the_normal_bound():
     scheme = kappa_scheme(base_rate=0.5, kappa=3, kind="punitive")
-    cell = np.repeat(np.arange(4), [40, 20, 2, 20])
-    cells = CellMoments.from_rows(np.ones((82, 1)), cell, cluster=np.arange(82) // 2)
-    assert not check_cap(cells, scheme, cap=1.0).exact
+    rows = np.repeat(np.eye(4), [20, 20, 2, 40], axis=0)
+    clustered = CellMoments.from_rows(rows, np.zeros(82), cluster=np.arange(82) // 2)
+    assert not check_cap(clustered, scheme, cap=1.0).exact
 
 
 def test_check_needs_both_outcomes():
     scheme = kappa_scheme(base_rate=0.5, kappa=3, kind="punitive")
     with pytest.raises(InvalidParameterError, match="people of both outcomes"):
-        check_cap(table([5, 0, 5, 0]), scheme, cap=1.0)
+        check_cap(people([0, 0, 5, 5]), scheme, cap=1.0)
 
 
 def test_equal_benefits_leave_the_index_unbounded():
     scheme = kappa_scheme(base_rate=0.5, kappa=3, kind="punitive")
-    found = check_cap(table([5, 5, 0, 0]), scheme, cap=1.0)
+    found = check_cap(people([0, 5, 0, 5]), scheme, cap=1.0)
     assert (found.index, found.index_high, found.index_shown) == (0.0, None, False)
 
 

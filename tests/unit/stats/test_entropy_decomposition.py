@@ -86,13 +86,10 @@ def test_rows_levels_and_power_sums_agree(rng, order, clustered):
     cluster = rng.integers(60, size=n) if clustered else None
     rows = BenefitMoments.from_rows(b, group, order=order, cluster=cluster, weight=weight)
     levels, code = np.unique(b, return_inverse=True)
-    size = len(levels)
-    cells = CellMoments.from_rows(
-        np.ones((n, 1)), group * size + code, n_cells=3 * size, cluster=cluster, weight=weight
+    indicators = CellMoments.from_rows(
+        np.eye(len(levels))[code], group, cluster=cluster, weight=weight
     )
-    by_level = BenefitMoments.from_levels(
-        np.tile(levels, 3), np.repeat(np.arange(3), size), cells, order=order
-    )
+    by_level = BenefitMoments.from_levels(levels, indicators, order=order)
     power = np.log(b) if order == 0 else b * np.log(b) if order == 1 else b**order
     by_power = BenefitMoments.from_powers(
         CellMoments.from_rows(
@@ -200,6 +197,5 @@ def test_power_sums_that_overflow_are_refused():
 
 
 def test_empty_cells_of_the_matrix_do_not_bring_in_their_benefit():
-    cells = CellMoments.from_rows(np.ones((2, 1)), [1, 2], n_cells=3)
-    moments = BenefitMoments.from_levels([0.0, 1.0, 2.0], np.zeros(3), cells, order=0.0)
-    assert moments.mean == 1.5
+    people = CellMoments.from_rows(np.eye(3)[1:], [0, 0])
+    assert BenefitMoments.from_levels([0.0, 1.0, 2.0], people, order=0.0).mean == 1.5

@@ -1,7 +1,12 @@
 import numpy as np
 import pytest
 
-from equipoise.stats.moments import CellMoments, linear_covariance
+from equipoise.stats.moments import (
+    CellMoments,
+    linear_covariance,
+    merge_cells,
+    transform_quantities,
+)
 
 
 def brute_force(q, cell, unit, size):
@@ -48,3 +53,34 @@ def test_weights_enter_the_products_squared():
     assert moments.total.item() == 8.0
     assert moments.product.item() == 4.0 + 36.0
     np.testing.assert_array_equal(moments.n, [2])
+
+
+@pytest.mark.parametrize("clustered", [True, False])
+def test_merged_cells_are_the_moments_of_the_coarser_groups(rng, clustered):
+    n, size = 80, 6
+    q, cell = rng.normal(size=(n, 2)), rng.integers(size, size=n)
+    unit = rng.integers(12, size=n) if clustered else None
+    coarse = np.array([2, 0, 1, 0, 2, 1])
+    merged = merge_cells(CellMoments.from_rows(q, cell, n_cells=size, cluster=unit), coarse)
+    direct = CellMoments.from_rows(q, coarse[cell], n_cells=3, cluster=unit)
+    np.testing.assert_array_equal(merged.n, direct.n)
+    np.testing.assert_allclose(merged.total, direct.total, atol=1e-12)
+    np.testing.assert_allclose(merged.product, direct.product, atol=1e-11)
+    assert (merged.cross is None) == (not clustered)
+    if clustered:
+        np.testing.assert_array_equal(merged.cross.first, direct.cross.first)
+        np.testing.assert_allclose(merged.cross.product, direct.cross.product, atol=1e-11)
+        assert merge_cells(merged, np.zeros(3)).cross is None
+
+
+@pytest.mark.parametrize("clustered", [True, False])
+def test_transformed_quantities_are_those_of_transformed_rows(rng, clustered):
+    q, cell = rng.normal(size=(40, 3)), rng.integers(4, size=40)
+    unit = rng.integers(8, size=40) if clustered else None
+    change = rng.normal(size=(2, 3))
+    changed = transform_quantities(CellMoments.from_rows(q, cell, cluster=unit), change)
+    direct = CellMoments.from_rows(q @ change.T, cell, cluster=unit)
+    np.testing.assert_allclose(changed.total, direct.total, atol=1e-12)
+    np.testing.assert_allclose(changed.product, direct.product, atol=1e-11)
+    if clustered:
+        np.testing.assert_allclose(changed.cross.product, direct.cross.product, atol=1e-11)
