@@ -10,7 +10,7 @@ from equipoise._checks import quoted
 from equipoise._typing import AnyArray, FloatArray, IntArray
 from equipoise.exceptions import DataError
 
-__all__ = ["MAX_CELLS", "Cells", "Rows", "Totals", "check_cells", "encode", "place"]
+__all__ = ["MAX_CELLS", "Cells", "Rows", "Totals", "check_cells", "encode", "label_text", "place"]
 
 MAX_CELLS = 500_000
 
@@ -75,6 +75,11 @@ class Totals:
 def _text(values: AnyArray) -> AnyArray:
     """Write labels as text; dates and times are ISO, in their own time zone."""
     return np.array([_label(value) for value in values.tolist()], dtype=object)
+
+
+def label_text(values: Sequence[object]) -> AnyArray:
+    """Write distinct labels as text that sorts like the labels of cells."""
+    return np.array([_label(value) for value in values], dtype=str)
 
 
 def _label(value: object) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 from equipoise._typing import AnyArray
 from equipoise.exceptions import DataError
 
-__all__ = ["collect"]
+__all__ = ["collect", "engine_error", "from_engine"]
 
 
 def collect(frame: "nw.LazyFrame[Any]") -> dict[str, AnyArray]:
@@ -16,13 +16,22 @@ def collect(frame: "nw.LazyFrame[Any]") -> dict[str, AnyArray]:
     try:
         collected = frame.collect(backend="pyarrow")
     except Exception as error:
-        # duckdb.Error or PySparkException: known by module, so that neither is imported here.
-        if type(error).__module__.split(".")[0] not in ("duckdb", "_duckdb", "pyspark", "py4j"):
+        if not from_engine(error):
             raise
-        message = str(error).strip().splitlines()[0]
-        raise DataError(f"The engine could not run the query: {message}") from error
+        raise engine_error(error) from error
     native = collected.to_native()
     return {name: _array(native.column(name)) for name in native.column_names}
+
+
+def from_engine(error: Exception) -> bool:
+    """Say whether an error is DuckDB's or Spark's, by module, so that neither is imported."""
+    return type(error).__module__.split(".")[0] in ("duckdb", "_duckdb", "pyspark", "py4j")
+
+
+def engine_error(error: Exception) -> DataError:
+    """Return the first line of an engine's error as a `DataError`."""
+    message = str(error).strip().splitlines()[0]
+    return DataError(f"The engine could not run the query: {message}")
 
 
 def _array(column: Any) -> AnyArray:

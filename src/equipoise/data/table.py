@@ -5,7 +5,7 @@ found in the same scan that computes the answer; the table is read a second time
 detail what was wrong.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import product
 from typing import Any
 
@@ -13,6 +13,7 @@ import narwhals as nw
 import numpy as np
 
 from equipoise._typing import AnyArray, FloatArray, IntArray
+from equipoise.data.batches import CellNumbering, record_batches
 from equipoise.data.cells import Cells, Rows, Totals, check_cells, encode, place
 from equipoise.data.collect import collect
 from equipoise.data.columns import COMPLETE, INVALID, MISSING, Needs, RoleColumns
@@ -239,6 +240,40 @@ class Table(RoleColumns):
             count=None if self.roles.count is None else result["__eq_count"][complete],
             dropped=round(float(result["__eq_count"][~complete].sum())),
         )
+
+    def batches(self, quantities: Mapping[str, nw.Expr], needs: Needs) -> Iterator[Rows]:
+        """Check the rows in one scan, then hand the complete ones over in batches.
+
+        The `unit` of a row is an integer that is the same in every batch: the cluster itself, or
+        its rank where clusters are not integers.
+
+        Parameters
+        ----------
+        quantities : mapping of str to narwhals expression
+            Columns wanted.
+        needs : mapping of str to {"label", "number"}
+            Roles that are used.
+
+        Yields
+        ------
+        Rows
+        """
+        keys = self.group_keys()
+        totals = self._grouped(quantities, keys, needs)
+        _, labels = encode(list(totals.keys.values()), len(totals.n))
+        numbering = CellNumbering(columns=self.roles.group, labels=labels)
+        extra = [
+            f"__eq_{role}" for role in ("cluster", "weight", "count") if getattr(self.roles, role)
+        ]
+        base = self._base(quantities, keys, needs).filter(nw.col(STATUS) == COMPLETE)
+        base = base.select(*keys, *quantities, *extra)
+        if self.roles.cluster is not None:
+            cluster = nw.col("__eq_cluster")
+            if not self.schema[self.roles.cluster].is_integer():
+                cluster = cluster.rank("dense")
+            base = base.with_columns(cluster.cast(nw.Int64).alias("__eq_cluster"))
+        for batch in record_batches(base):
+            yield numbering.rows(batch, list(keys), quantities, extra, totals.dropped)
 
     def complete(self, needs: Needs) -> "nw.LazyFrame[Any]":
         """Return the rows in which nothing that is used is missing, lazily.

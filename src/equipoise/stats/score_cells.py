@@ -316,15 +316,12 @@ def _support(
     origin = low if edge is None else edge
     # Counted from the edge, a score equal to it falls on its right whatever the rounding.
     position = np.floor((score - origin) / width).astype(np.int64)
-    first = int(position.min())
-    position -= first
-    size = int(position.max()) + 1
-    n = np.bincount(position, minlength=size)
-    # The mean score of a bin makes the error of binning second order in the width.
-    support = np.asarray(origin + width * (np.arange(size) + first + 0.5), dtype=np.float64)
+    position -= position.min()
+    n = np.bincount(position)
     full = n > 0
-    support[full] = sum_by(position, score, size)[full] / n[full]
-    return support, position
+    # The mean score of a bin makes the error of binning second order in the width.
+    support = sum_by(position, score, len(n))[full] / n[full]
+    return support, (np.cumsum(full) - 1)[position]
 
 
 def _merge_identical(
