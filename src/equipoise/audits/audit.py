@@ -3,8 +3,20 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from equipoise._typing import Adjust, DisparityMethod, FlagAlternative, Missing, Rng, Scale
+from equipoise._typing import (
+    Adjust,
+    CalibrationHypothesis,
+    DisparityMethod,
+    FlagAlternative,
+    Missing,
+    ParityMethod,
+    ParityUnit,
+    Rng,
+    Scale,
+)
 from equipoise.audits import disparity as _disparity
+from equipoise.audits import marginal_outcome as _marginal_outcome
+from equipoise.audits import predictive_parity as _predictive_parity
 from equipoise.audits.disparity import Reference
 from equipoise.audits.result import AuditResult
 from equipoise.data.metrics import Metric
@@ -279,6 +291,148 @@ class Audit:
             depth=depth,
             method=method,
             scale=scale,
+            alpha=alpha,
+            confidence_level=confidence_level,
+        )
+
+    def predictive_parity(
+        self,
+        *,
+        unit: ParityUnit | None = None,
+        grid: Sequence[float] | None = None,
+        bandwidth: float | str = "auto",
+        method: ParityMethod = "pooled_residual",
+        hypothesis: CalibrationHypothesis = "parity",
+        reference: Mapping[str, Any] | None = None,
+        alpha: float = 0.05,
+        confidence_level: float = 0.95,
+        rng: Rng = None,
+    ) -> AuditResult:
+        """Say whether a score means the same in every group, and where it does not.
+
+        The null hypothesis is that people with equal scores have equal mean outcomes whatever
+        their group. `joint` tests it at all scores at once, by a cumulative sum of residuals;
+        each finding is the difference at one score, with a band that holds for all of them.
+
+        Parameters
+        ----------
+        unit : {"cluster", "row"}, optional
+            Whether every cluster or every row weighs alike; must be said with clusters, because
+            the two hypotheses differ when activity is related to the outcome.
+        grid : list of float, optional
+            Scores at which curves are compared; by default 21 quantiles, or every value of a score
+            with at most 30.
+        bandwidth : "auto" or float
+            Standard deviation of the kernel; 0 compares equal scores only.
+        method : {"pooled_residual", "paper"}
+            "paper" is the test of the paper, for replication; it does not keep its level when
+            scores are distributed differently in the groups.
+        hypothesis : {"parity", "calibration"}
+            "calibration" compares each group's outcome with the score itself.
+        reference : dict, optional
+            The group others are compared with, such as ``{"race": "White"}``; by default all pairs
+            are compared.
+        alpha : float, default 0.05
+            Level of the tests.
+        confidence_level : float, default 0.95
+            Simultaneous level of the bands.
+        rng : int or numpy Generator, optional
+            For the multiplier draws.
+
+        Returns
+        -------
+        AuditResult
+            `details` has ``curves`` (of each group: grid, estimate, low, high) and ``pairs`` (of
+            each comparison: average difference, p-values, common scores, differences by score).
+
+        Examples
+        --------
+        Does a COMPAS decile mean the same chance of a new offence for two groups?
+
+        >>> import equipoise as eq
+        >>> audit = eq.Audit(
+        ...     {
+        ...         "race": ["Black", "White"] * 400,
+        ...         "score": [1, 1, 2, 2, 3, 3, 4, 4] * 100,
+        ...         "again": [0, 0, 0, 0, 1, 0, 1, 1, 0, 0, 1, 0, 0, 0, 1, 1] * 50,
+        ...     },
+        ...     group="race", y_true="again", y_score="score",
+        ... )
+        >>> result = audit.predictive_parity(reference={"race": "White"})
+        >>> [(f.estimand, f.estimate) for f in result.findings if f.decision == "detected"]
+        [('outcome at score 2', 0.5), ('outcome at score 3', 0.5)]
+
+        At scores 2 and 3 it does not.
+        """
+        return _predictive_parity.predictive_parity(
+            self.table,
+            unit=unit,
+            grid=grid,
+            bandwidth=bandwidth,
+            method=method,
+            hypothesis=hypothesis,
+            reference=reference,
+            alpha=alpha,
+            confidence_level=confidence_level,
+            rng=rng,
+        )
+
+    def marginal_outcome(
+        self,
+        threshold: float,
+        *,
+        unit: ParityUnit | None = None,
+        bandwidth: float | str = "auto",
+        reference: Mapping[str, Any] | None = None,
+        alpha: float = 0.05,
+        confidence_level: float = 0.95,
+    ) -> AuditResult:
+        """Say whether people at the cut-off have the same mean outcome in every group.
+
+        The null hypothesis is that mean outcomes at the threshold are equal. Only rows with a
+        score of at least `threshold` are used, since outcomes below it are often unknown.
+
+        Parameters
+        ----------
+        threshold : float
+            Score from which decisions are positive.
+        unit : {"cluster", "row"}, optional
+            Whether every cluster or every row weighs alike; must be said with clusters.
+        bandwidth : "auto" or float
+            Standard deviation of the kernel.
+        reference : dict, optional
+            The group others are compared with; by default all pairs are compared.
+        alpha : float, default 0.05
+            Level of the tests.
+        confidence_level : float, default 0.95
+            Level of the intervals.
+
+        Returns
+        -------
+        AuditResult
+            `details` has the threshold and ``margins``: outcomes at the threshold and above it.
+
+        Examples
+        --------
+        Loans are given from score 0.5. Does the marginal borrower repay alike in both groups?
+
+        >>> import numpy as np, equipoise as eq
+        >>> rng = np.random.default_rng(0)
+        >>> score, group = rng.uniform(size=8000), rng.choice(["A", "B"], size=8000)
+        >>> repaid = rng.uniform(size=8000) < 0.2 + 0.5 * score + 0.25 * (group == "B")
+        >>> audit = eq.Audit({"group": group, "score": score, "repaid": repaid.astype(int)},
+        ...                  group="group", y_true="repaid", y_score="score")
+        >>> audit.marginal_outcome(0.5).findings[0].decision.value
+        'detected'
+
+        They do not: group B is held to a higher standard.
+        """
+        return _marginal_outcome.marginal_outcome(
+            self.table,
+            threshold,
+            unit=unit,
+            bandwidth=bandwidth,
+            reference=reference,
             alpha=alpha,
             confidence_level=confidence_level,
         )

@@ -10,10 +10,10 @@ from equipoise._checks import check_fraction, check_number
 from equipoise._typing import ParityUnit
 from equipoise.audits.finding import ConfidenceInterval, Decision, Finding, JointTest, Note
 from equipoise.audits.result import AuditResult
-from equipoise.audits.score_sample import pairs_of, parity_unit, score_sample
+from equipoise.audits.score_sample import pairs_of, parity_bandwidth, parity_unit, score_sample
 from equipoise.data.collect import collect
 from equipoise.data.table import Table
-from equipoise.exceptions import DataError, InvalidParameterError, MissingValuesError
+from equipoise.exceptions import DataError, MissingValuesError
 from equipoise.stats.marginal_outcome import MarginalOutcomeTest, compare_margins
 from equipoise.stats.multiplicity import adjusted_p_values
 
@@ -35,9 +35,7 @@ def marginal_outcome(
     """Compare mean outcomes at the threshold; see `Audit.marginal_outcome`."""
     check_fraction("alpha", alpha)
     at = check_number("threshold", threshold)
-    if isinstance(bandwidth, str) and bandwidth != "auto":
-        raise InvalidParameterError(f"`bandwidth` must be 'auto' or a number; got {bandwidth!r}.")
-    width = None if isinstance(bandwidth, str) else check_number("bandwidth", bandwidth, low=0.0)
+    width = parity_bandwidth(bandwidth)
     counted = parity_unit(table, unit)
     _check_labels(table, at)
     sample = score_sample(

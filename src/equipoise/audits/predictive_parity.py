@@ -6,11 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from equipoise._checks import check_fraction, check_number, check_option
+from equipoise._checks import check_fraction, check_option
 from equipoise._typing import CalibrationHypothesis, ParityMethod, ParityUnit, Rng
 from equipoise.audits.finding import ConfidenceInterval, Decision, Finding, JointTest, Note
 from equipoise.audits.result import AuditResult
-from equipoise.audits.score_sample import ScoreSample, pairs_of, parity_unit, score_sample
+from equipoise.audits.score_sample import (
+    ScoreSample,
+    pairs_of,
+    parity_bandwidth,
+    parity_unit,
+    score_sample,
+)
 from equipoise.audits.wording import number, p_value
 from equipoise.data.table import Table
 from equipoise.exceptions import DataError, GroupTooSmallError, InvalidParameterError
@@ -68,7 +74,7 @@ def predictive_parity(
     check_option("hypothesis", hypothesis, CalibrationHypothesis)
     options: dict[str, Any] = {
         "grid": None if grid is None else np.asarray(grid, dtype=np.float64),
-        "bandwidth": _bandwidth(bandwidth),
+        "bandwidth": parity_bandwidth(bandwidth),
         "confidence_level": confidence_level,
         "rng": rng,
     }
@@ -89,7 +95,7 @@ def predictive_parity(
         comparisons = _between_groups(sample, pairs, options, paper=method == "paper")
         null = "at every score the mean outcome is the same in all groups"
     words = METHOD_WORDS["calibration" if hypothesis == "calibration" else method]
-    shown = {"alpha": alpha, "confidence_level": confidence_level, "method": words}
+    shown: dict[str, Any] = {"alpha": alpha, "confidence_level": confidence_level, "method": words}
     notes = [*sample.notes]
     if method == "paper":
         notes.append(PAPER_NOTE)
@@ -118,16 +124,6 @@ def predictive_parity(
     )
 
 
-def _bandwidth(bandwidth: float | str) -> float | None:
-    if isinstance(bandwidth, str):
-        if bandwidth != "auto":
-            raise InvalidParameterError(
-                f"`bandwidth` must be 'auto' or a number; got {bandwidth!r}."
-            )
-        return None
-    return check_number("bandwidth", bandwidth, low=0.0)
-
-
 def _between_groups(
     sample: ScoreSample,
     pairs: tuple[tuple[int, int], ...],
@@ -145,7 +141,8 @@ def _between_groups(
         except GroupTooSmallError as error:
             note = Note(code="group-too-small", message=_sentence(error))
         except DataError as error:
-            if len(pairs) == 1:
+            # What is wrong with every pair is wrong with the table.
+            if len(sample.cells.support) < 2 or len(pairs) == 1:
                 raise
             note = Note(code="not-comparable", message=_sentence(error))
         found.append(

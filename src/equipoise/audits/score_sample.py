@@ -7,7 +7,7 @@ from itertools import combinations
 import narwhals as nw
 import numpy as np
 
-from equipoise._checks import check_option, quoted
+from equipoise._checks import check_number, check_option, quoted
 from equipoise._typing import AnyArray, ParityUnit
 from equipoise.audits.finding import Note
 from equipoise.data.cells import Rows
@@ -16,7 +16,7 @@ from equipoise.data.table import Needs, Table
 from equipoise.exceptions import InvalidParameterError
 from equipoise.stats.score_cells import ScoreCells
 
-__all__ = ["ScoreSample", "pairs_of", "parity_unit", "score_sample"]
+__all__ = ["ScoreSample", "pairs_of", "parity_bandwidth", "parity_unit", "score_sample"]
 
 EXACT_ROWS = 200_000
 """Up to this many rows scores are exact; beyond, they are means of narrow bins."""
@@ -66,6 +66,15 @@ def parity_unit(table: Table, unit: ParityUnit | None) -> ParityUnit:
             " hypotheses differ when activity is related to the outcome."
         )
     return "row"
+
+
+def parity_bandwidth(bandwidth: float | str) -> float | None:
+    """Return a bandwidth given as a number, and `None` for "auto"."""
+    if bandwidth == "auto":
+        return None
+    if isinstance(bandwidth, str):
+        raise InvalidParameterError(f"`bandwidth` must be 'auto' or a number; got {bandwidth!r}.")
+    return check_number("bandwidth", bandwidth, low=0.0)
 
 
 def score_sample(

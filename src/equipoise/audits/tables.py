@@ -26,9 +26,10 @@ def table(result: "AuditResult") -> str:
     """Return the result as text of at most 80 columns."""
     marks, notes = footnotes(result)
     header = ("group", "estimate", "interval", "p", "n", "decision")
+    repeated = len({finding.group for finding in result.findings}) < len(result.findings)
     rows = [header] + [
         (
-            finding.group,
+            f"{finding.group}, {finding.estimand}" if repeated else finding.group,
             number(finding.estimate),
             interval(finding.ci),
             p_value(finding.p_value),

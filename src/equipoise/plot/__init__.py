@@ -15,12 +15,15 @@ __all__ = ["draw"]
 
 def draw(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes":
     """Draw a result with the picture that belongs to its audit."""
+    from equipoise.plot.curves import score_curves
     from equipoise.plot.intervals import forest
 
     drawings: dict[str, Callable[..., Axes]] = {
         "disparity": forest,
         "flag": forest,
         "certify": forest,
+        "marginal_outcome": forest,
+        "predictive_parity": score_curves,
     }
     if result.audit not in drawings:
         raise InvalidParameterError(f"there is no picture for the audit {result.audit!r}.")

@@ -1,0 +1,122 @@
+"""Mean outcome by score: one curve with its simultaneous band for each group."""
+
+from typing import TYPE_CHECKING, Any
+
+from equipoise.exceptions import InvalidParameterError
+from equipoise.plot.intervals import new_axes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from equipoise.audits.result import AuditResult
+
+__all__ = ["before_after", "score_curves"]
+
+# Okabe-Ito colours; line styles repeat what the colour says.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+STYLES = ("-", "--", "-.", ":")
+MOST_CURVES = len(COLOURS)
+
+
+def score_curves(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes":
+    """Draw the curves of a predictive parity audit; marks on the axis show differences.
+
+    Parameters
+    ----------
+    result : AuditResult
+        Of `Audit.predictive_parity`.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; by default a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+    """
+    axes = new_axes(6.5, 5.0) if ax is None else ax
+    curves = [curve for curve in result.details.get("curves", []) if curve["grid"]]
+    # A picture of many groups is a tangle; the first ones of the table are drawn.
+    for k, curve in enumerate(curves[:MOST_CURVES]):
+        colour, style = COLOURS[k], STYLES[k % len(STYLES)]
+        axes.fill_between(
+            curve["grid"], curve["low"], curve["high"], color=colour, alpha=0.15, lw=0
+        )
+        axes.plot(
+            curve["grid"],
+            curve["estimate"],
+            color=colour,
+            ls=style,
+            marker="o",
+            ms=3,
+            lw=1.6,
+            label=curve["group"],
+        )
+    _diagonal(axes, curves)
+    _marks(axes, result)
+    if not curves:
+        axes.text(0.5, 0.5, "not tested", ha="center", va="center", transform=axes.transAxes)
+    axes.set_xlabel("score")
+    level = result.details.get("confidence_level", 0.95)
+    axes.set_ylabel(f"mean outcome, with simultaneous {100 * level:g}% band")
+    if len(curves) > MOST_CURVES:
+        axes.set_title(f"{MOST_CURVES} of {len(curves)} groups", fontsize="medium")
+    if curves:
+        axes.legend(frameon=False, loc="best")
+    return axes
+
+
+def before_after(before: "AuditResult", after: "AuditResult") -> "tuple[Axes, Axes]":
+    """Draw two predictive parity audits side by side, for instance before and after calibration.
+
+    Parameters
+    ----------
+    before, after : AuditResult
+        Of `Audit.predictive_parity`, of the old and the new score.
+
+    Returns
+    -------
+    tuple of two matplotlib.axes.Axes
+    """
+    from matplotlib.figure import Figure
+
+    for result in (before, after):
+        if result.audit != "predictive_parity":
+            raise InvalidParameterError(
+                f"curves belong to predictive parity audits; got {result.audit!r}."
+            )
+    left, right = Figure(figsize=(11.0, 5.0), layout="constrained").subplots(1, 2, sharey=True)
+    for axes, result, name in ((left, before, "before"), (right, after, "after")):
+        score_curves(result, ax=axes)
+        axes.set_title(name)
+    return left, right
+
+
+def _diagonal(axes: "Axes", curves: list[dict[str, Any]]) -> None:
+    grid = [s for curve in curves for s in curve["grid"]]
+    if grid and min(grid) >= 0.0 and max(grid) <= 1.0:
+        ends = [min(grid), max(grid)]
+        axes.plot(ends, ends, color="#767676", lw=0.8, zorder=0, label="outcome = score")
+
+
+def _marks(axes: "Axes", result: "AuditResult") -> None:
+    """Mark the scores at which a band excludes zero, along the horizontal axis."""
+    points = sorted(
+        {
+            score
+            for record in result.details.get("pairs", [])
+            for score, low, high in zip(
+                record.get("grid", []), record.get("low", []), record.get("high", []), strict=True
+            )
+            if low > 0.0 or high < 0.0
+        }
+    )
+    if points:
+        axes.plot(
+            points,
+            [0.015] * len(points),
+            "D",
+            color="#D55E00",
+            ms=5,
+            transform=axes.get_xaxis_transform(),
+            clip_on=False,
+            label="band excludes zero",
+        )
