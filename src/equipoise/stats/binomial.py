@@ -8,7 +8,7 @@ Functions take arrays and return arrays of the same shape.
 """
 
 import numpy as np
-from scipy import special
+from scipy import special, stats
 
 from equipoise._typing import FloatArray
 
@@ -17,6 +17,7 @@ __all__ = [
     "contrast_score",
     "deviance",
     "difference_fit",
+    "difference_tail",
     "exact_tail",
     "signed_deviance",
 ]
@@ -193,6 +194,65 @@ def _tilted(observed: FloatArray, kappa: FloatArray) -> FloatArray:
 
     size = np.abs(kappa)
     return np.where(kappa >= 0, small(observed, size), 1.0 - small(1.0 - observed, size))
+
+
+_WINDOW = 256
+
+
+def difference_tail(
+    x: tuple[FloatArray, FloatArray],
+    n: tuple[FloatArray, FloatArray],
+    rate: tuple[FloatArray, FloatArray],
+    weight: tuple[FloatArray, FloatArray],
+) -> tuple[FloatArray, FloatArray]:
+    r"""Exact one-sided p-values of a weighted difference of two binomial counts at given rates.
+
+    With :math:`D = a X - b Y` the p-values are P(D >= observed) and P(D <= observed). At the most
+    likely rates under the null this is the test for groups too small for any approximation: one
+    person who was selected proves nothing, whatever the score statistic says.
+
+    Parameters
+    ----------
+    x, n, rate : pair of arrays
+        Observed ones, rows and hypothesised rates of the two samples.
+    weight : pair of arrays
+        a and b, positive.
+
+    Returns
+    -------
+    greater, less : array
+        NaN where the smaller sample spreads over more than 256 counts; the normal approximation
+        serves there.
+
+    Examples
+    --------
+    One of one against 30 of 300: is that more than the same rate?
+
+    >>> one = tuple(np.array([value]) for value in (1.0, 30.0))
+    >>> rows = tuple(np.array([value]) for value in (1.0, 300.0))
+    >>> pooled = (np.array([31 / 301]),) * 2
+    >>> greater, _ = difference_tail(one, rows, pooled, (1.0 / rows[0], 1.0 / rows[1]))
+    >>> print(f"{greater[0]:.2f}")
+    0.05
+    """
+    swap = n[1] < n[0]
+    (x1, x2), (n1, n2), (p1, p2), (a, b) = (
+        (np.where(swap, pair[1], pair[0]), np.where(swap, pair[0], pair[1]))
+        for pair in (x, n, rate, weight)
+    )
+    spread = n1 * p1 * (1.0 - p1)
+    # The smaller sample is enumerated around its mean, the other enters by its distribution.
+    width = int(min(np.max(n1, initial=0.0) + 1, _WINDOW))
+    first = np.clip(np.round(n1 * p1) - width // 2, 0, np.maximum(n1 + 1 - width, 0))
+    count = first[:, None] + np.arange(width)
+    chance = stats.binom.pmf(count, n1[:, None], p1[:, None])
+    edge = x2[:, None] + (a / b)[:, None] * (count - x1[:, None])
+    below = stats.binom.cdf(np.floor(edge + 1e-9), n2[:, None], p2[:, None])
+    above = stats.binom.sf(np.ceil(edge - 1e-9) - 1.0, n2[:, None], p2[:, None])
+    low, high = (chance * below).sum(axis=1), (chance * above).sum(axis=1)
+    greater, less = np.where(swap, high, low), np.where(swap, low, high)
+    wide = spread > 400.0
+    return np.where(wide, np.nan, greater), np.where(wide, np.nan, less)
 
 
 def contrast_score(

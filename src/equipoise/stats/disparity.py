@@ -11,7 +11,7 @@ References
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,15 @@ from equipoise.stats.joint_disparity import JointDisparity, joint_test
 from equipoise.stats.moments import CellMoments
 from equipoise.stats.row_roots import RowRoots, Units
 
-__all__ = ["Disparities", "JointDisparity", "Target", "Units", "disparities", "joint_test"]
+__all__ = [
+    "Disparities",
+    "JointDisparity",
+    "Target",
+    "Units",
+    "assess",
+    "disparities",
+    "joint_test",
+]
 
 MIN_ROWS = 10
 """A real-valued metric in fewer rows has no trustworthy p-value."""
@@ -36,6 +44,7 @@ SMALL_SAMPLE = 100
 """Below this, real-valued metrics use adjusted empirical likelihood."""
 
 _EXACT_BELOW, _SCORE_BELOW = 5.0, 10.0
+_FARTHEST = 1e3
 _EMPIRICAL = ("el", "adjusted_el", "influence_el", "plug_in_el", "profile_el")
 
 
@@ -263,12 +272,14 @@ def disparities(
         True when u and w are 0 or 1 with u <= w, without weights or clusters: the sums are then
         counts and sufficient.
     method : {"auto", "el", "eel", "plug_in"}
-        "auto": exact binomial test (known target, a count below 5), binomial likelihood ratio, or
-        score test (a count below 10) for 0/1 metrics; profile empirical likelihood for real-valued
-        metrics and disjoint targets, adjusted below 100 rows; influence-function empirical
-        likelihood otherwise. "el": the same without the small-sample rules. "eel": Euclidean
-        likelihood, from moments alone. "plug_in": the method of [1]_, which takes an estimated
-        target as known; `plug_in_coverage` tells what that costs.
+        "auto": for 0/1 metrics an exact binomial test when a count is below 5, the score test when
+        one is below 10 and the target is estimated, and otherwise the likelihood ratio (known or
+        disjoint target) or influence-function empirical likelihood (overlap); for real-valued
+        metrics profile empirical likelihood when the target is disjoint, adjusted below 100 rows,
+        and otherwise influence-function empirical likelihood. "el": the same without the
+        small-sample rules. "eel": Euclidean likelihood, from moments alone. "plug_in": the method
+        of [1]_, which takes an estimated target as known; `plug_in_coverage` tells what that
+        costs.
     scale : {"difference", "ratio"}
         Group minus target, or group over target.
     null : float, optional
@@ -318,25 +329,66 @@ def disparities(
     >>> print(f"{gap.plug_in_coverage()[0]:.3f}")
     0.696
     """
+    c = compare(moments, membership, target, scale=scale, n=n)
+    rows = None
+    if units is not None and not binary:
+        rows = RowRoots(units=units, comparison=c, membership=membership, target=target)
+    return assess(
+        c,
+        binary=binary,
+        method=method,
+        null=null,
+        confidence_level=confidence_level,
+        rows=rows,
+        covariance_matrix=lambda: covariance(moments, membership, target, c),
+    )
+
+
+def assess(
+    comparison: Comparison,
+    *,
+    binary: bool,
+    method: DisparityMethod = "auto",
+    null: float | None = None,
+    confidence_level: float = 0.95,
+    rows: RowRoots | None = None,
+    covariance_matrix: Callable[[], FloatArray],
+) -> Disparities:
+    """Choose the statistic of each group, test it and invert it.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        Sums of groups and targets.
+    binary, method, null, confidence_level : optional
+        As in `disparities`.
+    rows : RowRoots, optional
+        Rows of a real-valued metric.
+    covariance_matrix : callable
+        Returns the covariance matrix of the estimates when asked.
+
+    Returns
+    -------
+    Disparities
+    """
     check_option("method", method, DisparityMethod)
     level = check_fraction("confidence_level", confidence_level)
-    natural = 1.0 if scale == "ratio" else 0.0
+    full = comparison
+    natural = 1.0 if full.scale == "ratio" else 0.0
     value = natural if null is None else check_number("null", null)
-    full = compare(moments, membership, target, scale=scale, n=n)
     c = full.as_known() if method == "plug_in" else full
-    rows = None
-    if units is not None and not binary and method != "eel":
-        rows = RowRoots(units=units, comparison=c, membership=membership, target=target)
+    if rows is not None:
+        rows = None if method == "eel" else replace(rows, comparison=c)
     status = _status(full, rows, binary=binary, null=value, natural=natural)
     code = np.where(status == "ok", _choose(c, rows, method, binary=binary), "none").astype(object)
     status, code = _outside_hull(code, status, c, rows, value, method)
-    exact = _dispatch(code, c, rows, finite=False)
+    inverted = _dispatch(code, c, rows, finite=False)
     root = _dispatch(code, c, rows, finite=True)
     tested = code != "none"
-    estimate, se = full.estimate, full.se
     low, high = _limits(code, c, binary=binary)
+    estimate, se = full.estimate, full.se
     ends = invert(
-        exact,
+        inverted,
         np.where(tested, estimate, np.nan),
         se,
         critical=float(special.ndtri((1.0 + level) / 2.0)),
@@ -347,7 +399,7 @@ def disparities(
     status = np.where(tested & ~bounded & (status == "ok"), "unbounded", status)
     statistic, p_value = _two_sided(root, value, tested)
     with np.errstate(divide="ignore", invalid="ignore"):
-        weight = (full.se / full.as_known().se) ** 2
+        weight = (se / full.as_known().se) ** 2
     return Disparities(
         estimate=estimate,
         se=se,
@@ -365,10 +417,10 @@ def disparities(
         method=code,
         plug_in_weight=weight,
         _root=root,
-        _inverted=exact,
+        _inverted=inverted,
         _low=low,
         _high=high,
-        _covariance=lambda: covariance(moments, membership, target, full),
+        _covariance=covariance_matrix,
     )
 
 
@@ -415,11 +467,11 @@ def _choose(
         return np.full(m, "plug_in_el")
     if binary:
         own = _smallest_count(c.group)
-        both = np.minimum(own, _smallest_count(c.target))
+        both = np.where(known, np.inf, np.minimum(own, _smallest_count(c.target)))
         auto = method == "auto"
         return np.select(
             [
-                known & (own < _EXACT_BELOW) & auto,
+                (np.where(known, own, both) < _EXACT_BELOW) & (c.target_variance == 0) & auto,
                 known | (c.target_variance > 0),
                 (both < _SCORE_BELOW) & auto,
                 c.disjoint,
@@ -464,16 +516,18 @@ def _dispatch(code: AnyArray, c: Comparison, rows: RowRoots | None, *, finite: b
     laws: dict[str, SignedRoot] = {
         "influence_eel": euclidean,
         "plug_in_eel": euclidean,
-        "exact_binomial": roots.exact_root(c),
         "score": roots.score_root(c),
     }
     if rows is not None:
         laws |= {name: rows.root(name) for name in _EMPIRICAL}
     else:
+        known = not c.target.any()
         external = c.target_variance > 0
-        known = roots.external_deviance_root(c) if external else roots.known_deviance_root(c)
         laws |= {
-            "likelihood_ratio": known,
+            "exact_binomial": roots.exact_root(c) if known else roots.exact_comparison_root(c),
+            "likelihood_ratio": (
+                roots.external_deviance_root(c) if external else roots.known_deviance_root(c)
+            ),
             "plug_in_el": roots.pure_el_root(c),
             "profile_el": roots.two_sample_deviance_root(c),
             "influence_el": roots.influence_el_root(c),
@@ -485,8 +539,10 @@ def _dispatch(code: AnyArray, c: Comparison, rows: RowRoots | None, *, finite: b
             part = code[which] == name
             value[part] = laws[str(name)](null[part], which[part], tail)
         if finite:
-            replace = np.isinf(value) & np.isin(code[which], _EMPIRICAL)
-            value[replace] = euclidean(null[replace], which[replace], tail)
+            outside = np.isinf(value) & np.isin(code[which], _EMPIRICAL)
+            value[outside] = euclidean(null[outside], which[outside], tail)
+            # What is left are impossible hypotheses; a result holds no infinities.
+            value = np.clip(value, -_FARTHEST, _FARTHEST)
         return value
 
     return root
@@ -496,8 +552,9 @@ def _limits(code: AnyArray, c: Comparison, *, binary: bool) -> tuple[FloatArray,
     """Range of possible disparities, where the statistic knows one."""
     m = len(code)
     low, high = np.full(m, -np.inf), np.full(m, np.inf)
-    known = np.isin(code, ("exact_binomial", "likelihood_ratio")) & (c.target_variance == 0.0)
-    compared = np.isin(code, ("score", "profile_el")) & binary
+    alone = not c.target.any() and c.target_variance == 0.0
+    known = np.isin(code, ("exact_binomial", "likelihood_ratio")) & alone
+    compared = np.isin(code, ("score", "profile_el", "exact_binomial")) & binary & ~known
     if c.scale == "ratio":
         low[known | compared] = 0.0
         high[known] = 1.0 / c.target_value[known]

@@ -16,6 +16,7 @@ from equipoise.stats.binomial import (
     contrast_score,
     deviance,
     difference_fit,
+    difference_tail,
     exact_tail,
     signed_deviance,
 )
@@ -26,6 +27,7 @@ from equipoise.stats.interval import GREATER, SignedRoot
 __all__ = [
     "Counts",
     "euclidean_root",
+    "exact_comparison_root",
     "exact_root",
     "external_deviance_root",
     "influence_el_root",
@@ -104,8 +106,8 @@ def exact_root(c: Comparison) -> SignedRoot:
     def root(null: FloatArray, which: IntArray, tail: int) -> FloatArray:
         tau, _ = c.hypothesised(null, which)
         greater, less = exact_tail(c.group[which, 0], c.group[which, 1], tau)
-        value = -special.ndtri(greater) if tail == GREATER else special.ndtri(less)
-        return np.asarray(value, dtype=np.float64)
+        quantile = special.ndtri(np.maximum(greater if tail == GREATER else less, _SMALLEST))
+        return np.asarray(-quantile if tail == GREATER else quantile)
 
     return root
 
@@ -169,20 +171,68 @@ def score_root(c: Comparison) -> SignedRoot:
     counts = Counts.of(c)
 
     def root(null: FloatArray, which: IntArray, tail: int) -> FloatArray:  # noqa: ARG001
-        n = counts.n[which]
-        group = np.array([1.0, 1.0, 0.0]) / c.group[which, 1][:, None]
-        target = np.array([0.0, 1.0, 1.0]) / c.target[which, 1][:, None]
-        if c.scale == "ratio":
-            target = target * null[:, None]
-            value = np.zeros_like(null)
-        else:
-            value = null
-        contrast = n * (group - target)
-        gap = (counts.ones[which] * (group - target)).sum(axis=1) - value
-        rates = constrained_rates(counts.ones[which], n, contrast, value)
-        return contrast_score(gap, n, rates, group, target)
+        group, target, gap, rates = _fit(c, counts, null, which)
+        return contrast_score(gap, counts.n[which], rates, group, target)
 
     return root
+
+
+def exact_comparison_root(c: Comparison) -> SignedRoot:
+    """Normal quantile of the exact p-value of a small group against an estimated target.
+
+    The probability of a contrast at least as large as the observed one, at the constrained most
+    likely rates; the score statistic where the smaller sample is too large to enumerate. Where
+    group and target overlap in part, the rows in both are taken as a fixed share of the group.
+    """
+    counts = Counts.of(c)
+    score = score_root(c)
+
+    def root(null: FloatArray, which: IntArray, tail: int) -> FloatArray:
+        group, target, _, rates = _fit(c, counts, null, which)
+        n, ones = counts.n[which], counts.ones[which]
+        inside = n[:, 2] == 0  # the target is part of the group
+        own = n[:, 0] + np.where(inside, 0.0, n[:, 1])
+        fitted = n * rates
+        with np.errstate(divide="ignore", invalid="ignore"):
+            mean = (fitted[:, 0] + np.where(inside, 0.0, fitted[:, 1])) / own
+            shared = np.where(inside, 0.0, n[:, 1] / own)
+        other = np.where(inside, 1, 2)
+        row = np.arange(len(which))
+        weight = group[:, 0] - shared * target[:, 1]
+        against = np.where(inside, target[:, 1] - group[:, 1], target[:, 2])
+        sound = (weight > 0) & (against > 0)
+        greater, less = difference_tail(
+            (ones[:, 0] + np.where(inside, 0.0, ones[:, 1]), ones[row, other]),
+            (own, n[row, other]),
+            (np.clip(np.nan_to_num(mean), 0.0, 1.0), rates[row, other]),
+            (np.where(sound, weight, 1.0), np.where(sound, against, 1.0)),
+        )
+        p = greater if tail == GREATER else less
+        quantile = special.ndtri(np.clip(p, _SMALLEST, 1.0))
+        exact = -quantile if tail == GREATER else quantile
+        usable = sound & np.isfinite(p)
+        return np.where(usable, exact, score(null, which, tail))
+
+    return root
+
+
+# The normal quantile of a p-value that has underflowed is infinite.
+_SMALLEST = 1e-300
+
+
+def _fit(
+    c: Comparison, counts: Counts, null: FloatArray, which: IntArray
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Weights of a row in group and target, observed minus hypothesised contrast, fitted rates."""
+    n = counts.n[which]
+    group = np.array([1.0, 1.0, 0.0]) / c.group[which, 1][:, None]
+    target = np.array([0.0, 1.0, 1.0]) / c.target[which, 1][:, None]
+    value = null
+    if c.scale == "ratio":
+        target, value = target * null[:, None], np.zeros_like(null)
+    gap = (counts.ones[which] * (group - target)).sum(axis=1) - value
+    rates = constrained_rates(counts.ones[which], n, n * (group - target), value)
+    return group, target, gap, rates
 
 
 def influence_el_root(c: Comparison) -> SignedRoot:
