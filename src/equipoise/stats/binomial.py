@@ -8,7 +8,7 @@ Functions take arrays and return arrays of the same shape.
 """
 
 import numpy as np
-from scipy import special, stats
+from scipy import special
 
 from equipoise._typing import FloatArray
 
@@ -96,11 +96,8 @@ def exact_tail(
     Nobody can tell from three people.
     """
     c = np.clip(rate, 0.0, 1.0)
-    failures = n - successes
-    greater = special.betainc(np.maximum(successes, 1.0), failures + 1.0, c)
-    greater = np.where(successes > 0, greater, 1.0)
-    less = special.betainc(np.maximum(failures, 1.0), successes + 1.0, 1.0 - c)
-    less = np.where(failures > 0, less, 1.0)
+    greater = _at_least(successes, n, c)
+    less = _at_least(n - successes, n, 1.0 - c)
     if mid:
         half = 0.5 * (greater + less - 1.0)
         return greater - half, less - half
@@ -245,14 +242,31 @@ def difference_tail(
     width = int(min(np.max(n1, initial=0.0) + 1, _WINDOW))
     first = np.clip(np.round(n1 * p1) - width // 2, 0, np.maximum(n1 + 1 - width, 0))
     count = first[:, None] + np.arange(width)
-    chance = stats.binom.pmf(count, n1[:, None], p1[:, None])
+    chance = _probability(count, n1[:, None], p1[:, None])
     edge = x2[:, None] + (a / b)[:, None] * (count - x1[:, None])
-    below = stats.binom.cdf(np.floor(edge + 1e-9), n2[:, None], p2[:, None])
-    above = stats.binom.sf(np.ceil(edge - 1e-9) - 1.0, n2[:, None], p2[:, None])
+    least = np.ceil(edge - 1e-9)
+    above = _at_least(least, n2[:, None], p2[:, None])
+    tie = np.where(least - edge <= 1e-9, _probability(least, n2[:, None], p2[:, None]), 0.0)
+    below = 1.0 - above + tie
     low, high = (chance * below).sum(axis=1), (chance * above).sum(axis=1)
     greater, less = np.where(swap, high, low), np.where(swap, low, high)
     wide = spread > 400.0
     return np.where(wide, np.nan, greater), np.where(wide, np.nan, less)
+
+
+def _probability(x: FloatArray, n: FloatArray, rate: FloatArray) -> FloatArray:
+    """P(X = x), zero outside 0 to n."""
+    k = np.clip(x, 0.0, n)
+    ways = special.gammaln(n + 1.0) - special.gammaln(k + 1.0) - special.gammaln(n - k + 1.0)
+    log = ways + special.xlogy(k, rate) + special.xlog1py(n - k, -rate)
+    return np.where(k == x, np.exp(log), 0.0)
+
+
+def _at_least(x: FloatArray, n: FloatArray, rate: FloatArray) -> FloatArray:
+    """P(X >= x), for any whole number x."""
+    k = np.clip(x, 1.0, np.maximum(n, 1.0))
+    inside = special.betainc(k, np.maximum(n - k, 0.0) + 1.0, rate)
+    return np.where(x <= 0, 1.0, np.where(x > n, 0.0, inside))
 
 
 def contrast_score(

@@ -20,8 +20,14 @@ from scipy import special
 from equipoise._checks import check_fraction, check_number, check_option
 from equipoise._typing import AnyArray, BoolArray, DisparityMethod, FloatArray, IntArray, Scale
 from equipoise.exceptions import InvalidParameterError
-from equipoise.stats import roots
 from equipoise.stats.comparison import Comparison, Target, compare, covariance
+from equipoise.stats.disparity_rule import (
+    choose_statistic,
+    group_status,
+    outside_hull,
+    possible_range,
+    signed_root,
+)
 from equipoise.stats.interval import GREATER, LESS, SignedRoot, invert
 from equipoise.stats.joint_disparity import JointDisparity, joint_test
 from equipoise.stats.moments import CellMoments
@@ -36,16 +42,6 @@ __all__ = [
     "disparities",
     "joint_test",
 ]
-
-MIN_ROWS = 10
-"""A real-valued metric in fewer rows has no trustworthy p-value."""
-
-SMALL_SAMPLE = 100
-"""Below this, real-valued metrics use adjusted empirical likelihood."""
-
-_EXACT_BELOW, _SCORE_BELOW = 5.0, 10.0
-_FARTHEST = 1e3
-_EMPIRICAL = ("el", "adjusted_el", "influence_el", "plug_in_el", "profile_el")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -379,13 +375,15 @@ def assess(
     c = full.as_known() if method == "plug_in" else full
     if rows is not None:
         rows = None if method == "eel" else replace(rows, comparison=c)
-    status = _status(full, rows, binary=binary, null=value, natural=natural)
-    code = np.where(status == "ok", _choose(c, rows, method, binary=binary), "none").astype(object)
-    status, code = _outside_hull(code, status, c, rows, value, method)
-    inverted = _dispatch(code, c, rows, finite=False)
-    root = _dispatch(code, c, rows, finite=True)
+    status = group_status(full, rows, binary=binary, null=value, natural=natural)
+    chosen = choose_statistic(c, rows, method, binary=binary)
+    # Objects: a numpy string array would cut names to the length of the longest chosen so far.
+    code = np.where(status == "ok", chosen, "none").astype(object)
+    status, code = outside_hull(code, status, c, rows, value, method)
+    inverted = signed_root(code, c, rows, finite=False)
+    root = signed_root(code, c, rows, finite=True)
     tested = code != "none"
-    low, high = _limits(code, c, binary=binary)
+    low, high = possible_range(code, c, binary=binary)
     estimate, se = full.estimate, full.se
     ends = invert(
         inverted,
@@ -429,144 +427,6 @@ def _check_order(low: float, high: float) -> None:
         raise InvalidParameterError(
             f"The ends of an interval of disparities must be in order; got {low} and {high}."
         )
-
-
-def _status(
-    c: Comparison, rows: RowRoots | None, *, binary: bool, null: float, natural: float
-) -> AnyArray:
-    """Why a group has no test, or "ok"."""
-    status = np.full(len(c.n), "ok", dtype="<U10")
-    estimated = c.target[:, 1] != 0
-    if not binary:
-        theta = np.stack([np.ones_like(c.group_value), -c.group_value], axis=1)
-        within = np.einsum("ja,jab,jb->j", theta, c.group_group, theta)
-        size = np.einsum("ja,jab,jb->j", np.abs(theta), np.abs(c.group_group), np.abs(theta))
-        status[within <= 1e-12 * size] = "degenerate"
-        theta = np.stack([np.ones_like(c.target_value), -c.target_value], axis=1)
-        within = np.einsum("ja,jab,jb->j", theta, c.target_target, theta)
-        size = np.einsum("ja,jab,jb->j", np.abs(theta), np.abs(c.target_target), np.abs(theta))
-        status[estimated & (within <= 1e-12 * size)] = "degenerate"
-        few = c.n if rows is None else rows.units_per_group
-        status[(few < MIN_ROWS) | (estimated & (c.n_target < MIN_ROWS))] = "too_small"
-    if c.scale == "ratio":
-        status[c.target_value == 0.0] = "degenerate"
-    status[c.same] = "vacuous" if null == natural else "impossible"
-    status[~(c.group[:, 1] > 0)] = "empty"
-    return status
-
-
-def _choose(
-    c: Comparison, rows: RowRoots | None, method: DisparityMethod, *, binary: bool
-) -> AnyArray:
-    """Name of the statistic of each group."""
-    m = len(c.n)
-    known = ~(c.target[:, 1] > 0) & (c.target_variance == 0.0)
-    if method == "eel" or (not binary and rows is None):
-        return np.full(m, "plug_in_eel" if method == "plug_in" else "influence_eel")
-    if method == "plug_in":
-        return np.full(m, "plug_in_el")
-    if binary:
-        own = _smallest_count(c.group)
-        both = np.where(known, np.inf, np.minimum(own, _smallest_count(c.target)))
-        auto = method == "auto"
-        return np.select(
-            [
-                (np.where(known, own, both) < _EXACT_BELOW) & (c.target_variance == 0) & auto,
-                known | (c.target_variance > 0),
-                (both < _SCORE_BELOW) & auto,
-                c.disjoint,
-            ],
-            ["exact_binomial", "likelihood_ratio", "score", "profile_el"],
-            "influence_el",
-        )
-    small = (c.n < SMALL_SAMPLE) & (method == "auto")
-    simple = (known | c.disjoint) & (rows is not None and rows.means)
-    return np.select(
-        [simple & small, known, simple | (c.target_variance > 0)],
-        ["adjusted_el", "el", "profile_el"],
-        "influence_el",
-    )
-
-
-def _smallest_count(total: FloatArray) -> FloatArray:
-    return np.minimum(total[:, 0], total[:, 1] - total[:, 0])
-
-
-def _outside_hull(
-    code: AnyArray,
-    status: AnyArray,
-    c: Comparison,
-    rows: RowRoots | None,
-    null: float,
-    method: DisparityMethod,
-) -> tuple[AnyArray, AnyArray]:
-    """Groups whose null is outside the convex hull: Euclidean likelihood, or nothing to report."""
-    which = np.flatnonzero(np.isin(code, _EMPIRICAL))
-    at_null = _dispatch(code, c, rows, finite=False)(np.full(len(which), null), which, GREATER)
-    failed = which[np.isinf(at_null)]
-    status, code = status.copy(), code.copy()
-    status[failed] = "hull"
-    code[failed] = "none" if method == "plug_in" else "influence_eel"
-    return status, code
-
-
-def _dispatch(code: AnyArray, c: Comparison, rows: RowRoots | None, *, finite: bool) -> SignedRoot:
-    """One root for all groups; `finite` replaces infinite empirical likelihood by Euclidean."""
-    euclidean = roots.euclidean_root(c)
-    laws: dict[str, SignedRoot] = {
-        "influence_eel": euclidean,
-        "plug_in_eel": euclidean,
-        "score": roots.score_root(c),
-    }
-    if rows is not None:
-        laws |= {name: rows.root(name) for name in _EMPIRICAL}
-    else:
-        known = not c.target.any()
-        external = c.target_variance > 0
-        laws |= {
-            "exact_binomial": roots.exact_root(c) if known else roots.exact_comparison_root(c),
-            "likelihood_ratio": (
-                roots.external_deviance_root(c) if external else roots.known_deviance_root(c)
-            ),
-            "plug_in_el": roots.pure_el_root(c),
-            "profile_el": roots.two_sample_deviance_root(c),
-            "influence_el": roots.influence_el_root(c),
-        }
-
-    def root(null: FloatArray, which: IntArray, tail: int) -> FloatArray:
-        value = np.empty(len(which))
-        for name in np.unique(code[which]):
-            part = code[which] == name
-            value[part] = laws[str(name)](null[part], which[part], tail)
-        if finite:
-            outside = np.isinf(value) & np.isin(code[which], _EMPIRICAL)
-            value[outside] = euclidean(null[outside], which[outside], tail)
-            # What is left are impossible hypotheses; a result holds no infinities.
-            value = np.clip(value, -_FARTHEST, _FARTHEST)
-        return value
-
-    return root
-
-
-def _limits(code: AnyArray, c: Comparison, *, binary: bool) -> tuple[FloatArray, FloatArray]:
-    """Range of possible disparities, where the statistic knows one."""
-    m = len(code)
-    low, high = np.full(m, -np.inf), np.full(m, np.inf)
-    alone = not c.target.any() and c.target_variance == 0.0
-    known = np.isin(code, ("exact_binomial", "likelihood_ratio")) & alone
-    compared = np.isin(code, ("score", "profile_el", "exact_binomial")) & binary & ~known
-    if c.scale == "ratio":
-        low[known | compared] = 0.0
-        high[known] = 1.0 / c.target_value[known]
-        return low, high
-    low[known], high[known] = -c.target_value[known], 1.0 - c.target_value[known]
-    # Rows in both cancel: only the rest of the group and of the target can differ.
-    with np.errstate(divide="ignore", invalid="ignore"):
-        share = c.overlap[:, 1] * (1.0 / c.group[:, 1] - 1.0 / c.target[:, 1])
-        up = 1.0 - c.overlap[:, 1] / c.group[:, 1] + np.maximum(share, 0.0)
-        down = 1.0 - c.overlap[:, 1] / c.target[:, 1] - np.minimum(share, 0.0)
-    low[compared], high[compared] = -down[compared], up[compared]
-    return low, high
 
 
 def _two_sided(root: SignedRoot, null: float, tested: BoolArray) -> tuple[FloatArray, FloatArray]:

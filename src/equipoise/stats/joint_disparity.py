@@ -65,8 +65,15 @@ class _Design:
     atom: IntArray  # of each cell; -1 outside every group and the target
     n_atoms: int
     basis: IntArray  # independent groups
-    moments: FloatArray  # (atoms, df): coefficients of u - theta w
+    incidence: Any  # sparse, (atoms, df): which atoms make up a group of the basis
+    reference: FloatArray  # (atoms,): which make up the estimated target
+    share: FloatArray  # (df,): size of the group over that of the target
     saturated: bool  # the null makes all atoms equal
+
+    @property
+    def directions(self) -> FloatArray:
+        """Coefficients of u - theta w in the moments of the basis, for each atom."""
+        return np.asarray(self.incidence.toarray() - np.outer(self.reference, self.share))
 
 
 def joint_test(
@@ -197,32 +204,32 @@ def _design(
     incidence = groups[np.flatnonzero(covered)[first], :]
     reference = mask[np.flatnonzero(covered)[first]]
     gram = (incidence.T @ incidence).toarray()
-    edge = incidence.T @ reference
-    rank = len(_independent(gram))
-    extended = np.block([[gram, edge[:, None]], [edge[None, :], np.array([[reference.sum()]])]])
-    whole = len(_independent(extended)) if estimated else rank
-    df = rank - int(estimated and whole == rank)
+    scale = np.sqrt(np.diag(gram))
+    if estimated:
+        # rank(A) - 1{r in span(A)} is the rank of A beside r: project r out.
+        edge = incidence.T @ reference
+        gram -= np.outer(edge, edge) / reference.sum()
+    basis = _independent(gram / np.outer(scale, scale))
     share = c.group[:, 1] / c.target[:, 1] if estimated else np.zeros(m)
-    adjusted = gram - np.outer(share, edge) - np.outer(edge, share)
-    adjusted = adjusted + reference.sum() * np.outer(share, share)
-    basis = _independent(adjusted, limit=df)
     return _Design(
         atom=atom,
         n_atoms=len(first),
         basis=basis,
-        moments=incidence[:, basis].toarray() - np.outer(reference, share[basis]),
-        saturated=whole == len(first),
+        incidence=incidence[:, basis],
+        reference=reference,
+        share=share[basis],
+        saturated=len(basis) + int(estimated) == len(first),
     )
 
 
-def _independent(gram: FloatArray, limit: int | None = None) -> IntArray:
-    """Independent columns of a matrix with the given Gram matrix, by pivoted Cholesky."""
-    diagonal = np.sqrt(np.maximum(np.diag(gram), 0.0))
-    scale = np.where(diagonal > 0, diagonal, 1.0)
+def _independent(gram: FloatArray) -> IntArray:
+    """Independent columns of a matrix with the given Gram matrix, by pivoted Cholesky.
+
+    Sizes are those before the target was projected out, so that rounding noise stays small.
+    """
     if not len(gram):
         return np.zeros(0, dtype=np.int64)
-    _, pivot, rank, _ = linalg.lapack.dpstrf(gram / np.outer(scale, scale), tol=1e-9)
-    rank = rank if limit is None else limit
+    _, pivot, rank, _ = linalg.lapack.dpstrf(gram, tol=1e-9)
     return np.sort(pivot[:rank] - 1).astype(np.int64)
 
 
@@ -237,11 +244,15 @@ def _score(moments: CellMoments, design: _Design, c: Comparison) -> float:
     """Score statistic of a 0/1 metric: binomial variance at the common rate."""
     ones, n = _by_atom(moments.total.T, design)
     theta = float(c.target_value[0])
-    total = design.moments.T @ (ones - theta * n)
-    variance = theta * (1.0 - theta) * (design.moments.T * n) @ design.moments
+    share, inside = design.share, design.incidence
+    residual = ones - theta * n
+    total = inside.T @ residual - share * (design.reference @ residual)
+    overlap = np.outer(share, inside.T @ (n * design.reference))
+    spread = (inside.T @ (sparse.diags_array(n) @ inside)).toarray() - overlap - overlap.T
+    spread += (n @ design.reference) * np.outer(share, share)
     size = c.group[design.basis, 1]
-    variance += c.target_variance * np.outer(size, size)
-    return _quadratic(total, variance)
+    external = c.target_variance * np.outer(size, size)
+    return _quadratic(total, theta * (1.0 - theta) * spread + external)
 
 
 def _euclidean(
@@ -267,7 +278,7 @@ def _euclidean(
 
 
 def _quadratic(total: FloatArray, variance: FloatArray) -> float:
-    return float(total @ linalg.lstsq(variance, total)[0])
+    return float(total @ linalg.solve(variance, total, assume_a="sym"))
 
 
 def _empirical(
@@ -284,7 +295,7 @@ def _empirical(
         value = np.tile([1.0 - theta, -theta], design.n_atoms)
         times = np.stack([ones, n - ones], axis=1).ravel()
         start = 2 * np.arange(design.n_atoms)
-        statistic = joint_likelihood(value, start, design.moments, count=times)
+        statistic = joint_likelihood(value, start, design.directions, count=times)
         return statistic, "el" if known else "influence_el"
     atom = design.atom[units.cell]
     used = np.flatnonzero((atom >= 0) & ((units.u != 0.0) | (units.w != 0.0)))
@@ -297,7 +308,7 @@ def _empirical(
         _, unit = np.unique(units.unit[order], return_inverse=True)
         table = sparse.coo_array((weight, (unit, atom))).tocsr()
         table.resize((table.shape[0], design.n_atoms))
-        totals = table @ design.moments
+        totals = table @ design.directions
         ones = np.ones(len(totals))
         return joint_likelihood(ones, np.arange(len(totals)), totals), "influence_el"
     if design.saturated and bool(np.all(w == w[0])):
@@ -306,5 +317,5 @@ def _empirical(
             fit = likelihood(samples, np.full(design.n_atoms, theta))
             return float(fit.statistic.sum()), "el"
         return profile(samples, np.zeros(design.n_atoms))[0], "profile_el"
-    statistic = joint_likelihood(u - theta * w, start, design.moments, count=count)
+    statistic = joint_likelihood(u - theta * w, start, design.directions, count=count)
     return statistic, "el" if known else "influence_el"

@@ -209,9 +209,10 @@ def exact_comparison_root(c: Comparison) -> SignedRoot:
         )
         p = greater if tail == GREATER else less
         quantile = special.ndtri(np.clip(p, _SMALLEST, 1.0))
-        exact = -quantile if tail == GREATER else quantile
-        usable = sound & np.isfinite(p)
-        return np.where(usable, exact, score(null, which, tail))
+        value = -quantile if tail == GREATER else quantile
+        rest = np.flatnonzero(~(sound & np.isfinite(p)))
+        value[rest] = score(null[rest], which[rest], tail)
+        return np.asarray(value)
 
     return root
 
@@ -231,7 +232,23 @@ def _fit(
     if c.scale == "ratio":
         target, value = target * null[:, None], np.zeros_like(null)
     gap = (counts.ones[which] * (group - target)).sum(axis=1) - value
-    rates = constrained_rates(counts.ones[which], n, n * (group - target), value)
+    contrast = n * (group - target)
+    rates = np.empty_like(n)
+    # With two samples the contrast of a difference is a multiple of (1, -1).
+    two = np.flatnonzero(((n > 0).sum(axis=1) == 2) & (c.scale == "difference"))
+    if len(two):
+        first, last = np.argmax(n[two] > 0, axis=1), 2 - np.argmax(n[two, ::-1] > 0, axis=1)
+        ones, size = counts.ones[which], contrast[two, first]
+        pair = difference_fit(
+            ones[two, first], n[two, first], ones[two, last], n[two, last], value[two] / size
+        )
+        rates[two] = 0.0
+        rates[two, first], rates[two, last] = pair
+    more = np.setdiff1d(np.arange(len(which)), two)
+    if len(more):
+        rates[more] = constrained_rates(
+            counts.ones[which[more]], n[more], contrast[more], value[more]
+        )
     return group, target, gap, rates
 
 
