@@ -9,15 +9,24 @@ from equipoise._typing import IntArray
 from equipoise.audits.finding import Note
 from equipoise.data.cells import Cells, Rows
 from equipoise.data.columns import Needs
-from equipoise.data.metrics import Metric, RateMetric, RealMetric, find_metric
-from equipoise.data.table import Table
+from equipoise.data.grouping import n_subgroups
+from equipoise.data.metrics import AnyMetric, Metric, RateMetric, RealMetric, find_metric
+from equipoise.data.table import Table, label_combinations
 from equipoise.stats.disparity import Units
 from equipoise.stats.moments import CellMoments, CrossMoments, transform_quantities
 
-__all__ = ["ROW_LIMIT", "Measured", "dropped_notes", "measure", "moments_of"]
+__all__ = ["WORK_LIMIT", "Measured", "dropped_notes", "measure", "moments_of"]
 
-ROW_LIMIT = 1_000_000
-"""Beyond this many rows a real-valued metric is tested from its moments, not from its rows."""
+WORK_LIMIT = 5_000_000
+"""Rows times groups beyond which a metric is tested from its moments, not from its rows."""
+
+
+_MOMENTS_ONLY = Note(
+    code="moments-only",
+    message="With this many rows and groups the tests use sums alone (Euclidean likelihood), which"
+    " agree with the empirical likelihood in groups of thousands; groups below 50 rows are left"
+    " untested.",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,51 +70,40 @@ def measure(table: Table, metric: str | Metric, *, rows: bool = True) -> Measure
     metric : str or Metric
         Name, or a metric of the user's own.
     rows : bool
-        Whether rows are wanted too if the metric is real-valued.
+        Whether rows are wanted too, unless counts are sufficient.
 
     Returns
     -------
     Measured
     """
     found = find_metric(metric)
+    u, w, needs = _quantities(table, found)
     simple = table.roles.weight is None and table.roles.cluster is None
     if isinstance(found, RateMetric):
         cells = table.label_cells(found.roles)
         linear = np.array([found.u, found.w], dtype=np.float64)
         moments = transform_quantities(moments_of(cells), linear)
-        rows_by_label = np.stack([cells.sums[f"rows{k}"] for k in range(len(found.w))], axis=1)
-        return Measured(
-            name=found.name,
-            cells=cells,
-            moments=moments,
-            defined=(rows_by_label @ linear[1]).round().astype(np.int64),
-            binary=simple,
-            notes=dropped_notes(cells),
-        )
-    u, w, needs = _quantities(table, found)
-    odd = ((u != 0.0) & (u != 1.0)) | ((w != 0.0) & (w != 1.0)) | (u > w)
-    sums = {"defined": (w != 0.0).cast(nw.Float64), "odd": odd.cast(nw.Float64)}
-    cells = table.cells({"u": u, "w": w}, needs, sums=sums)
-    moments = moments_of(cells)
-    binary = simple and not cells.sums["odd"].any()
-    notes = dropped_notes(cells)
-    units = None
-    if rows and not binary and cells.n.sum() > ROW_LIMIT:
-        notes = (
-            *notes,
-            Note(
-                code="moments-only",
-                message=f"More than {ROW_LIMIT} rows: tested by the Euclidean likelihood, from sums"
-                " alone; at this size it agrees with the empirical likelihood.",
-            ),
-        )
-    elif rows and not binary:
-        units = _units(table.rows({"u": u, "w": w}, needs))
+        by_label = np.stack([cells.sums[f"rows{k}"] for k in range(len(found.w))], axis=1)
+        defined = by_label @ linear[1]
+        binary = simple
+    else:
+        odd = ((u != 0.0) & (u != 1.0)) | ((w != 0.0) & (w != 1.0)) | (u > w)
+        sums = {"defined": (w != 0.0).cast(nw.Float64), "odd": odd.cast(nw.Float64)}
+        cells = table.cells({"u": u, "w": w}, needs, sums=sums)
+        moments = moments_of(cells)
+        defined = cells.sums["defined"]
+        binary = simple and not cells.sums["odd"].any()
+    units, notes = None, dropped_notes(cells)
+    if rows and not binary:
+        if int(cells.n.sum()) * n_subgroups(cells) > WORK_LIMIT:
+            notes = (*notes, _MOMENTS_ONLY)
+        else:
+            units = _units(table.rows({"u": u, "w": w}, needs))
     return Measured(
         name=found.name,
         cells=cells,
         moments=moments,
-        defined=cells.sums["defined"].round().astype(np.int64),
+        defined=defined.round().astype(np.int64),
         binary=binary,
         units=units,
         notes=notes,
@@ -131,11 +129,18 @@ def dropped_notes(cells: Cells | Rows) -> tuple[Note, ...]:
     return (Note(code="missing-dropped", message=message),)
 
 
-def _quantities(table: Table, metric: Metric | RealMetric) -> tuple[nw.Expr, nw.Expr, Needs]:
+def _quantities(table: Table, metric: AnyMetric) -> tuple[nw.Expr, nw.Expr, Needs]:
+    """Return the row quantities u and w, and the roles that they use."""
     if isinstance(metric, Metric):
         return _expression(table, metric.numerator), _expression(table, metric.denominator), {}
-    u, w = metric.build(table)
-    return u, w, metric.needs
+    if isinstance(metric, RealMetric):
+        return *metric.build(table), metric.needs
+    needs: Needs = dict.fromkeys(metric.roles, "label")
+    u, w = nw.lit(0.0), nw.lit(0.0)
+    for labels, *places in zip(label_combinations(metric.roles), metric.u, metric.w, strict=True):
+        match = table.has_labels(metric.roles, labels).cast(nw.Float64)
+        u, w = u + match * places[0], w + match * places[1]
+    return u, w, needs
 
 
 def _expression(table: Table, quantity: "nw.Expr | str | None") -> nw.Expr:

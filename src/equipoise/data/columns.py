@@ -98,6 +98,11 @@ class RoleColumns:
         """The predicted effect."""
         return self.value("effect_pred")
 
+    def has_labels(self, roles: Sequence[str], labels: Sequence[int]) -> nw.Expr:
+        """Return whether a row has these 0/1 labels; null where one is missing."""
+        same = [self.value(role) == label for role, label in zip(roles, labels, strict=True)]
+        return nw.all_horizontal(*same, ignore_nulls=False)
+
     def group_keys(self, columns: Sequence[str] | None = None) -> dict[str, nw.Expr]:
         """Return the group columns, numeric ones binned where asked, under internal names."""
         names = self.roles.group if columns is None else tuple(columns)

@@ -1,5 +1,6 @@
 """Subgroups as unions of cells, to any depth of intersection."""
 
+import math
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -11,7 +12,7 @@ from equipoise._typing import AnyArray, BoolArray, IntArray
 from equipoise.data.cells import Cells, Rows
 from equipoise.exceptions import DataError, InvalidParameterError
 
-__all__ = ["Subgroups", "matching_cells", "subgroup_name", "subgroups"]
+__all__ = ["Subgroups", "matching_cells", "n_subgroups", "subgroup_name", "subgroups"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +77,13 @@ def subgroups(cells: Cells | Rows, *, depth: int | None = None) -> Subgroups:
         (np.ones(len(row), dtype=bool), (row, col)), shape=(len(cells.labels[0]), len(names))
     )
     return Subgroups(names=tuple(names), membership=membership)
+
+
+def n_subgroups(cells: Cells | Rows) -> int:
+    """Return how many subgroups combine any of the group columns."""
+    levels = [len(set(labels.tolist())) for labels in cells.labels]
+    every = math.prod(size + 1 for size in levels) - 1
+    return min(every, len(cells.labels[0]) * (2 ** len(levels) - 1)) if levels else 0
 
 
 def matching_cells(cells: Cells | Rows, reference: dict[str, object]) -> BoolArray:

@@ -20,10 +20,15 @@ from equipoise.data.columns import COMPLETE, INVALID, MISSING, Needs, RoleColumn
 from equipoise.data.roles import Roles
 from equipoise.exceptions import DataError
 
-__all__ = ["KEY", "Needs", "Table"]
+__all__ = ["KEY", "Needs", "Table", "label_combinations"]
 
 STATUS = "__eq_status"
 KEY = "__eq_key"
+
+
+def label_combinations(roles: tuple[str, ...]) -> list[tuple[int, ...]]:
+    """Return the labels (1, 1), (1, 0), (0, 1), (0, 0) of two roles, (1,), (0,) of one."""
+    return list(product((1, 0), repeat=len(roles)))
 
 
 class Table(RoleColumns):
@@ -49,14 +54,12 @@ class Table(RoleColumns):
             ``rows1``, ... are how many rows, without weights, have each combination.
         """
         needs: Needs = dict.fromkeys(roles, "label")
-        combinations = list(product((1, 0), repeat=len(roles)))
+        combinations = label_combinations(roles)
         if self.roles.cluster is not None:
-            indicators = {}
-            for k, wanted in enumerate(combinations):
-                same = [
-                    self.value(role) == label for role, label in zip(roles, wanted, strict=True)
-                ]
-                indicators[f"q{k}"] = nw.all_horizontal(*same, ignore_nulls=False).cast(nw.Float64)
+            indicators = {
+                f"q{k}": self.has_labels(roles, labels).cast(nw.Float64)
+                for k, labels in enumerate(combinations)
+            }
             rows = {f"rows{k}": flag for k, flag in enumerate(indicators.values())}
             return self.cells(indicators, needs, sums=rows)
         if roles in self._label_cells:

@@ -278,7 +278,12 @@ def _euclidean(
 
 
 def _quadratic(total: FloatArray, variance: FloatArray) -> float:
-    return float(total @ linalg.solve(variance, total, assume_a="sym"))
+    try:
+        solution = linalg.solve(variance, total, assume_a="sym")
+    except linalg.LinAlgError:
+        # Groups in which nothing varies: they carry no evidence, the others decide.
+        solution = linalg.lstsq(variance, total)[0]
+    return float(total @ solution)
 
 
 def _empirical(

@@ -289,7 +289,7 @@ def test_dropped_rows_are_counted_in_a_note():
 
 
 def test_large_tables_are_tested_from_moments(monkeypatch):
-    monkeypatch.setattr("equipoise.audits.measure.ROW_LIMIT", 100)
+    monkeypatch.setattr("equipoise.audits.measure.WORK_LIMIT", 100)
     result = audit(y_score="score").disparity("mean_score")
     assert any(note.code == "moments-only" for note in result.notes)
     assert {f.method for f in result.findings} == {"influence_eel"}
