@@ -4,15 +4,20 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from equipoise._typing import (
+    AccuracyOf,
     Adjust,
     CalibrationHypothesis,
     DisparityMethod,
     FlagAlternative,
+    ImprovementMethod,
+    Inference,
+    MarginScale,
     Missing,
     ParityMethod,
     ParityUnit,
     Rng,
     Scale,
+    SplitRule,
 )
 from equipoise.audits import disparity as _disparity
 from equipoise.audits import marginal_outcome as _marginal_outcome
@@ -435,6 +440,127 @@ class Audit:
             reference=reference,
             alpha=alpha,
             confidence_level=confidence_level,
+        )
+
+    def improvability(
+        self,
+        candidate: object,
+        *,
+        accuracy: str | Metric,
+        fairness: str | Metric | Sequence[str | Metric] | None = None,
+        delta_accuracy: float = 0.0,
+        delta_fairness: float = 0.0,
+        capacity: float | None = None,
+        n_splits: int = 5,
+        train_fraction: float = 2 / 3,
+        n_resamples: int = 10_000,
+        method: ImprovementMethod = "signed",
+        combine: SplitRule = "median",
+        accuracy_of: AccuracyOf = "group",
+        margin_scale: MarginScale = "relative",
+        inference: Inference = "bootstrap",
+        higher_group: str | None = None,
+        alpha: float = 0.05,
+        confidence_level: float = 0.95,
+        rng: Rng = None,
+    ) -> AuditResult:
+        """Say whether there is a less discriminatory alternative to the status quo.
+
+        The null hypothesis is that the candidate does not raise accuracy for every group, or does
+        not reduce the gap between groups. The status quo is `y_pred`, or the top share of `y_score`
+        when a `capacity` is given. The candidate is found on one part of the rows and judged on the
+        other, several times.
+
+        Parameters
+        ----------
+        candidate : estimator, search object, callable or str
+            A scikit-learn estimator (cut at the capacity, if there is one), an object of
+            `equipoise.search`, a function from a `TrainingSample` to an algorithm, the name of a
+            column with a ready score or decision (no split is made, and the result says so), or the
+            import path of a known estimator such as ``"sklearn.linear_model.LassoCV"``.
+        accuracy : str or Metric
+            What must not get worse, larger is better: ``"accuracy"``, ``"selected_outcome"``, ...
+        fairness : str, Metric or list of them, optional
+            Metrics whose gap between groups must shrink; by default `accuracy`.
+        delta_accuracy, delta_fairness : float, default 0
+            How large an improvement must be: accuracy times 1 + delta, gap times 1 - delta.
+        capacity : float, optional
+            Share of people that may be selected.
+        n_splits, train_fraction : int, float
+            How often the rows are split, and the share that the candidate is built on.
+        n_resamples : int
+            Bootstrap samples for each split.
+        method : {"signed", "paper"}
+            Signed gap statistic, or the squared one of the paper, which has less power.
+        combine : {"median", "exch_median", "bonferroni"}
+            How p-values of the splits make one: twice their median, or another valid rule.
+        accuracy_of : {"group", "population"}
+            Whether accuracy must rise in every group or overall.
+        margin_scale : {"relative", "absolute"}
+            Whether `delta_accuracy` is a share of the status quo's accuracy or an amount.
+        inference : {"bootstrap", "analytic"}
+            Studentised bootstrap, or the normal law at once.
+        higher_group : str, optional
+            With two groups, the one known beforehand to have the higher fairness metric; else it is
+            read off the training rows.
+        alpha : float, default 0.05
+            Level of the test.
+        confidence_level : float, default 0.95
+            Level of the intervals.
+        rng : int or numpy Generator, optional
+            For splits and bootstrap.
+
+        Returns
+        -------
+        AuditResult
+            Findings are the requirements; `joint` is the claim that all are met. `details` has, for
+            each split, the value of candidate (`a1`) and status quo (`a0`) and the p-value of every
+            requirement; `deltas`, the largest improvements that are shown; which requirement binds;
+            and, if nothing is shown, whether data or search is the likely limit.
+
+        Examples
+        --------
+        Past cost decides who is called sick, and one group costs less when equally sick. Would a
+        model of the visits be right more often, and more evenly?
+
+        >>> import equipoise as eq, numpy as np
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> rng = np.random.default_rng(7)
+        >>> race = rng.choice(["a", "b"], size=3000)
+        >>> sickness = rng.gamma(2.0, 2.0, size=3000)
+        >>> data = {"race": race, "sick": (sickness > 4).astype(int),
+        ...         "visits": rng.poisson(3 * sickness),
+        ...         "called": (sickness * np.where(race == "b", 0.4, 0.7) > 4).astype(int)}
+        >>> audit = eq.Audit(data, group="race", y_true="sick", y_pred="called", features="visits")
+        >>> result = audit.improvability(LogisticRegression(), accuracy="accuracy", n_resamples=999)
+        >>> str(result.joint.decision), bool(result.details["deltas"]["fairness"] > 0.5)
+        ('detected', True)
+
+        Yes: accuracy rises in both groups, and the gap shrinks by more than half.
+        """
+        # scikit-learn takes a second to import; only this question needs it.
+        from equipoise.audits.improvability import improvability
+
+        return improvability(
+            self.table,
+            candidate,
+            accuracy=accuracy,
+            fairness=fairness,
+            delta_accuracy=delta_accuracy,
+            delta_fairness=delta_fairness,
+            capacity=capacity,
+            n_splits=n_splits,
+            train_fraction=train_fraction,
+            n_resamples=n_resamples,
+            method=method,
+            combine=combine,
+            accuracy_of=accuracy_of,
+            margin_scale=margin_scale,
+            inference=inference,
+            higher_group=higher_group,
+            alpha=alpha,
+            confidence_level=confidence_level,
+            rng=rng,
         )
 
     def __repr__(self) -> str:

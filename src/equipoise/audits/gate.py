@@ -43,7 +43,8 @@ def outcome(result: AuditResult) -> Outcome:
         `INCONCLUSIVE` where equivalence was asked for and some group is neither shown within the
         margin nor beyond it; groups that could not be tested count as such.
     """
-    decisions = {finding.decision for finding in result.findings}
+    findings = () if result.all_or_nothing else result.findings
+    decisions = {finding.decision for finding in findings}
     joint = set() if result.joint is None else {result.joint.decision}
     if Decision.DETECTED in decisions | joint:
         return Outcome.DETECTED

@@ -71,9 +71,14 @@ class AuditResult:
     details: dict[str, Any] = field(default_factory=dict)
 
     @property
+    def all_or_nothing(self) -> bool:
+        """Whether findings are requirements of one claim, so that only the joint test counts."""
+        return self.audit == "improvability" and self.joint is not None
+
+    @property
     def detected(self) -> bool:
         """Whether any finding, or the joint test, is `DETECTED`."""
-        tests: list[Finding | JointTest] = list(self.findings)
+        tests: list[Finding | JointTest] = [] if self.all_or_nothing else list(self.findings)
         if self.joint is not None:
             tests.append(self.joint)
         return any(test.decision is Decision.DETECTED for test in tests)

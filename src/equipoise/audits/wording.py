@@ -282,12 +282,23 @@ def _improvability(result: "AuditResult") -> str:
         result.joint.decision is Decision.DETECTED if result.joint is not None else result.detected
     )
     if detected:
-        return (
-            "A less discriminatory alternative was found: on data it was not built on, the"
-            f" candidate reduces the disparity without the loss of accuracy ruled out{test}"
+        shown = result.details.get("deltas", {}).get("fairness")
+        least = f"; the gap is shown to shrink by at least {shown:.0%}" if shown else ""
+        where = (
+            "if these rows played no part in building it"
+            if any(note.code == "ready-candidate" for note in result.notes)
+            else "on rows it was not built on"
         )
+        return (
+            f"A less discriminatory alternative was found: {where}, the candidate is more accurate"
+            f" and narrows the gap{test}{least}"
+        )
+    limit = {
+        "data": "; it does better on most test parts, and more data may settle it",
+        "search": "; it does no better itself, and another search may",
+    }.get(result.details.get("limit", ""), "")
     return (
-        f"The candidate was not shown to be a less discriminatory alternative{test};"
+        f"The candidate was not shown to be a less discriminatory alternative{test}{limit};"
         " this does not show that none exists"
     )
 

@@ -16,6 +16,7 @@ __all__ = ["draw"]
 def draw(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes":
     """Draw a result with the picture that belongs to its audit."""
     from equipoise.plot.curves import score_curves
+    from equipoise.plot.improvement import improvement
     from equipoise.plot.intervals import forest
 
     drawings: dict[str, Callable[..., Axes]] = {
@@ -24,6 +25,7 @@ def draw(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes":
         "certify": forest,
         "marginal_outcome": forest,
         "predictive_parity": score_curves,
+        "improvability": improvement,
     }
     if result.audit not in drawings:
         raise InvalidParameterError(f"there is no picture for the audit {result.audit!r}.")

@@ -1,12 +1,12 @@
-r"""Select a fixed share of people by a score; what the randomness of the cut-off costs."""
+"""Select a fixed share of people by a score."""
 
 import numpy as np
 
 from equipoise._checks import check_finite, check_fraction
-from equipoise._typing import AnyArray, BoolArray, FloatArray
+from equipoise._typing import AnyArray, BoolArray
 from equipoise.exceptions import InvalidParameterError
 
-__all__ = ["cutoff_influence", "select_top", "top_share_cutoff"]
+__all__ = ["select_top", "top_share_cutoff"]
 
 
 # 0.29 * 100 is 28.999...: a share that means a whole number selects that number.
@@ -91,67 +91,3 @@ def select_top(
     selected = np.zeros(len(values), dtype=np.bool_)
     selected[chosen] = True
     return selected
-
-
-def cutoff_influence(
-    score: AnyArray,
-    numerator_if_selected: AnyArray,
-    denominator_if_selected: AnyArray,
-    group: AnyArray,
-    *,
-    capacity: float,
-    n_groups: int,
-    bandwidth_share: float = 0.02,
-) -> FloatArray:
-    r"""Return the influence on each group's utility of estimating the cut-off.
-
-    A rule that selects the top share of *the population* has a cut-off that the sample only
-    estimates. For a utility that counts the selected, :math:`U_g = \sum u / \sum w` over
-    :math:`S \ge q`, the additional influence of a row is
-
-    .. math:: \frac{P(G=g \mid S=q)\,E[u - U_g w \mid S=q, g]}{E[w 1\{S \ge q, g\}]}
-              \,(\kappa - 1\{S \ge q\}).
-
-    Parameters
-    ----------
-    score : array of shape (n,)
-        The score whose top share is selected.
-    numerator_if_selected, denominator_if_selected : array of shape (n,)
-        What each row contributes when it is selected, whether or not it is.
-    group : array of shape (n,)
-        Group of each row, 0 to `n_groups` - 1.
-    capacity : float
-        Share selected.
-    n_groups : int
-        Number of groups.
-    bandwidth_share : float
-        Share of rows nearest to the cut-off that estimate what happens there.
-
-    Returns
-    -------
-    array of shape (n, n_groups)
-        To be divided by n and added to the influence with the cut-off held fixed.
-
-    Notes
-    -----
-    The term largely cancels between two algorithms that are cut at the same share, and does not if
-    only one of the cut-offs is estimated.
-    """
-    s = check_finite("score", score, ndim=1)
-    u = check_finite("numerator_if_selected", numerator_if_selected, ndim=1)
-    w = check_finite("denominator_if_selected", denominator_if_selected, ndim=1)
-    code = np.asarray(group, dtype=np.int64)
-    share = check_fraction("capacity", capacity)
-    selected = select_top(s, share)
-    cutoff = s[selected].min()
-    nearest = min(max(int(bandwidth_share * len(s)), 20), len(s))
-    near = np.argpartition(np.abs(s - cutoff), nearest - 1)[:nearest]
-    influence = np.zeros((len(s), n_groups))
-    for g in range(n_groups):
-        chosen = selected & (code == g)
-        mass = float(w[chosen].sum()) / len(s)
-        utility = float(u[chosen].sum()) / (mass * len(s)) if mass > 0 else 0.0
-        at_cutoff = (u[near] - utility * w[near]) * (code[near] == g)
-        slope = float(at_cutoff.mean()) / mass if mass > 0 else 0.0
-        influence[:, g] = slope * (share - selected)
-    return influence

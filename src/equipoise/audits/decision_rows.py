@@ -1,0 +1,291 @@
+"""Rows in memory with everything that status quo and candidate decide about."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+
+from equipoise._typing import AnyArray, FloatArray, IntArray
+from equipoise.audits.finding import Note
+from equipoise.audits.measure import dropped_notes
+from equipoise.data.cells import Rows, encode
+from equipoise.data.collect import collect
+from equipoise.data.columns import Needs
+from equipoise.data.grouping import subgroup_name
+from equipoise.data.metrics import Metric, RateMetric, find_metric
+from equipoise.data.splitting import hashed_numpy
+from equipoise.data.table import KEY, Table
+from equipoise.exceptions import DataError, InvalidParameterError, MissingValuesError
+from equipoise.search.sample import Utility, named_utility
+
+__all__ = ["DecisionRows", "read_rows", "utility_name", "worse_when_larger"]
+
+MAX_ROWS = 50_000_000
+# Share of the missing outcomes among people not selected from which labels are called selective.
+SELECTIVE = 0.9
+
+BETTER = {"fpr": "tnr", "fnr": "tpr", "error_rate": "accuracy", "fdr": "ppv", "for": "npv"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecisionRows:
+    """Complete rows, sorted by their key.
+
+    Parameters
+    ----------
+    key : array of shape (n,)
+        Row number, or number of the cluster; the same on every engine.
+    group : array of shape (n,)
+        Cell of each row.
+    names : tuple of str
+        Names of the cells.
+    y : array of shape (n,)
+        Outcome; zeros when no metric uses it.
+    status_quo, score, candidate : array of shape (n,), optional
+        Decisions in use, the score in use, and a ready candidate column.
+    X : array of shape (n, d)
+        Features.
+    feature_names : tuple of str
+        Their names.
+    unit : array of shape (n,), optional
+        Cluster of each row.
+    weight : array of shape (n,), optional
+        Sampling weights.
+    frame : narwhals.DataFrame, optional
+        All columns, when a metric of the user's own needs them.
+    decision_column : str, optional
+        Column that such a metric reads decisions from.
+    notes : tuple of Note
+        What the reader should know.
+    """
+
+    key: IntArray
+    group: IntArray
+    names: tuple[str, ...]
+    y: FloatArray
+    status_quo: FloatArray | None
+    score: FloatArray | None
+    candidate: FloatArray | None
+    X: FloatArray
+    feature_names: tuple[str, ...]
+    unit: IntArray | None
+    weight: FloatArray | None
+    frame: Any
+    decision_column: str | None
+    notes: tuple[Note, ...]
+
+    def split(self, seed: int, train_fraction: float) -> tuple[IntArray, IntArray]:
+        """Return training and test rows; units stay whole, and every engine splits alike."""
+        units, place = np.unique(self.key, return_inverse=True)
+        order = np.lexsort((units, hashed_numpy(units, seed)))
+        train = np.zeros(len(units), dtype=np.bool_)
+        train[order[: int(np.floor(train_fraction * len(units) + 1e-9))]] = True
+        chosen = train[place]
+        return np.flatnonzero(chosen), np.flatnonzero(~chosen)
+
+    def utility(self, metric: str | Metric, rows: IntArray) -> Utility:
+        """Return a metric as a function of the decisions about some of the rows."""
+        if not isinstance(metric, Metric):
+            return named_utility(metric, self.y[rows])
+        part = self.frame[rows.tolist()]
+        top, bottom = _expression(metric.numerator), _expression(metric.denominator)
+        column = str(self.decision_column)
+
+        def quantities(d: FloatArray) -> tuple[FloatArray, FloatArray]:
+            decisions = nw.new_series("d", d, nw.Float64, backend="pyarrow")
+            found = part.with_columns(decisions.alias(column)).select(
+                u=top.cast(nw.Float64), w=bottom.cast(nw.Float64)
+            )
+            return found["u"].to_numpy(), found["w"].to_numpy()
+
+        return quantities
+
+
+def _expression(quantity: "nw.Expr | str | None") -> nw.Expr:
+    if quantity is None:
+        return nw.lit(1.0)
+    return nw.col(quantity) if isinstance(quantity, str) else quantity
+
+
+def utility_name(metric: str | Metric) -> str:
+    """Return the name of a metric."""
+    return find_metric(metric).name
+
+
+def worse_when_larger(metric: str | Metric) -> str | None:
+    """Return the metric to use instead when larger values of this one are worse."""
+    return BETTER.get(utility_name(metric))
+
+
+def _needs(table: Table, metrics: Sequence[str | Metric]) -> dict[str, Any]:
+    """Roles that the utilities and the status quo use."""
+    needs: dict[str, Any] = {}
+    for metric in metrics:
+        found = find_metric(metric)
+        if isinstance(found, RateMetric):
+            needs |= dict.fromkeys((role for role in found.roles if role == "y_true"), "label")
+        elif not isinstance(found, Metric):
+            needs.setdefault("y_true", "number")
+    own = any(isinstance(metric, Metric) for metric in metrics)
+    if table.roles.y_pred is not None:
+        needs["y_pred"] = "number" if own else "label"
+    elif own:
+        raise InvalidParameterError(
+            "a metric of your own reads decisions from the `y_pred` column; pass `y_pred` to"
+            " `Audit`."
+        )
+    elif table.roles.y_score is not None:
+        needs["y_score"] = "number"
+    else:
+        raise InvalidParameterError(
+            "the status quo needs `y_pred`, or `y_score` with a `capacity`; pass one to `Audit`."
+        )
+    return needs
+
+
+def read_rows(
+    table: Table, metrics: Sequence[str | Metric], *, candidate: str | None, features: bool
+) -> DecisionRows:
+    """Read the rows that the metrics, the status quo and the candidate need.
+
+    Parameters
+    ----------
+    table : Table
+        With roles.
+    metrics : sequence of str or Metric
+        Accuracy and fairness metrics.
+    candidate : str, optional
+        Column of a ready candidate.
+    features : bool
+        Whether a candidate will be fitted to the features.
+
+    Returns
+    -------
+    DecisionRows
+    """
+    roles = table.roles
+    if not roles.group:
+        raise InvalidParameterError("this question compares groups; pass `group` to `Audit`.")
+    if features and not roles.features:
+        raise InvalidParameterError(
+            "a candidate is fitted to features; pass their names as `features` to `Audit`."
+        )
+    needs = _needs(table, metrics)
+    _refuse_selective_labels(table, needs)
+    if features:
+        roles.column("y_true")
+        needs.setdefault("y_true", "number")
+    extra = [*(roles.features if features else ()), *([candidate] if candidate else [])]
+    for column in extra:
+        if not (table.schema[column].is_numeric() or table.schema[column] == nw.Boolean):
+            raise DataError(
+                f"features and candidates must be numeric; column {column!r} is"
+                f" {table.schema[column]}. Encode it first."
+            )
+    columns = {KEY: nw.col(KEY)} | table.group_keys()
+    columns |= {f"__eq_{role}": table.value(role) for role in needs}
+    columns |= {
+        f"__eq_{role}": table.value(role) for role in ("weight", "count") if getattr(roles, role)
+    }
+    columns |= {f"__eq_x{k}": nw.col(name).cast(nw.Float64) for k, name in enumerate(extra)}
+    own = any(isinstance(metric, Metric) for metric in metrics)
+    if own:
+        columns |= {name: nw.col(name) for name in table.schema}
+    found = collect(table.keyed(needs).select(**columns))
+    order = np.argsort(found[KEY], kind="stable")
+    found = {name: values[order] for name, values in found.items()}
+    return _assemble(table, found, extra, candidate, own=own)
+
+
+def _assemble(
+    table: Table,
+    found: dict[str, AnyArray],
+    extra: list[str],
+    candidate: str | None,
+    *,
+    own: bool,
+) -> DecisionRows:
+    roles = table.roles
+    total = len(found[KEY])
+    X = np.array([found[f"__eq_x{k}"] for k in range(len(extra))], dtype=np.float64)
+    X = X.reshape(len(extra), total).T
+    bad = ~np.isfinite(X)
+    if bad.any() and roles.missing == "raise":
+        k = int(np.argmax(bad.any(axis=0)))
+        raise MissingValuesError(
+            f"{extra[k]!r} has {int(bad[:, k].sum())} missing values in {total} rows. Fill or drop"
+            ' them, or pass `missing="drop"`; the count is then noted in the result.'
+        )
+    keep = np.repeat(
+        np.flatnonzero(~bad.any(axis=1)),
+        found["__eq_count"][~bad.any(axis=1)].astype(np.int64) if roles.count else 1,
+    )
+    if not 0 < len(keep) <= MAX_ROWS:
+        raise DataError(f"between 1 and {MAX_ROWS} complete rows are needed; got {len(keep)}.")
+    found = {name: values[keep] for name, values in found.items()}
+    X = X[keep]
+    cell, labels = encode([found[name] for name in table.group_keys()], len(keep))
+    names = tuple(subgroup_name(roles.group, tuple(row)) for row in zip(*labels, strict=True))
+    clustered = roles.cluster is not None
+    # Copies of a counted row are rows of their own and are split apart.
+    key = found[KEY].astype(np.int64) if clustered else np.arange(len(keep))
+    if candidate is not None:
+        X, ready = X[:, :-1], X[:, -1]
+    frame = None
+    if own:
+        import pyarrow as pa
+
+        frame = nw.from_native(
+            pa.table({name: pa.array(found[name]) for name in table.schema}), eager_only=True
+        )
+    dropped = 0
+    if roles.missing == "drop":
+        size = int(collect(table.frame.select(nw.len().alias("n")))["n"][0])
+        dropped = size - total + int(bad.any(axis=1).sum())
+    read = Rows(columns=roles.group, labels=labels, values={}, cell=cell, dropped=dropped)
+    return DecisionRows(
+        key=key,
+        group=cell,
+        names=names,
+        y=found["__eq_y_true"] if "__eq_y_true" in found else np.zeros(len(keep)),
+        status_quo=found.get("__eq_y_pred"),
+        score=found.get("__eq_y_score"),
+        candidate=ready if candidate is not None else None,
+        X=X,
+        feature_names=tuple(extra[:-1] if candidate else extra),
+        unit=key if clustered else None,
+        weight=found.get("__eq_weight"),
+        frame=frame,
+        decision_column=roles.y_pred,
+        notes=dropped_notes(read),
+    )
+
+
+def _refuse_selective_labels(table: Table, needs: Needs) -> None:
+    """Refuse outcomes that are known only for people the status quo selected.
+
+    A candidate would then be judged on the status quo's own choice of people.
+    """
+    if "y_true" not in needs or "y_pred" not in needs:
+        return
+    column = table.roles.column("y_true")
+    absent = nw.col(column).is_null()
+    if table.schema[column].is_float():
+        absent = absent | nw.col(column).is_nan()
+    selected = table.value("y_pred") == 1.0
+    counts = collect(
+        table.frame.select(
+            absent=absent.cast(nw.Int64).sum(),
+            unselected=(absent & ~selected).cast(nw.Int64).sum(),
+        )
+    )
+    missing, unselected = int(counts["absent"][0] or 0), int(counts["unselected"][0] or 0)
+    if missing and unselected >= SELECTIVE * missing:
+        raise DataError(
+            f"the outcome is missing for {unselected} people whom the status quo did not select"
+            f" ({missing} missing in all): labels are selective, so a candidate that selects others"
+            " cannot be judged. Use a metric that needs no outcome, or data in which outcomes are"
+            " known for everyone."
+        )

@@ -1,0 +1,465 @@
+"""Test whether there is a less discriminatory alternative to the status quo."""
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from equipoise._checks import check_fraction, check_integer, check_option, check_rng, quoted
+from equipoise._typing import (
+    AccuracyOf,
+    FloatArray,
+    ImprovementMethod,
+    Inference,
+    IntArray,
+    MarginScale,
+    Rng,
+    SplitRule,
+)
+from equipoise.audits import improvement_report as report
+from equipoise.audits.candidates import described, selection_rule
+from equipoise.audits.decision_rows import (
+    DecisionRows,
+    read_rows,
+    utility_name,
+    worse_when_larger,
+)
+from equipoise.audits.improvement_form import Criterion, Form, SplitResult
+from equipoise.audits.result import AuditResult
+from equipoise.data.metrics import Metric
+from equipoise.data.table import Table
+from equipoise.exceptions import GroupTooSmallError, InvalidParameterError
+from equipoise.search.sample import Algorithm, SelectionRule, TrainingSample, Utility
+from equipoise.stats.capacity import select_top
+from equipoise.stats.estimated_cutoff import ScoredDecisions, with_estimated_cutoffs
+from equipoise.stats.improvability import (
+    MIN_SUPPORT,
+    Direction,
+    ImprovementQuestion,
+    gap_direction,
+    improvement_test,
+)
+from equipoise.stats.improvement_region import SplitEvidence
+from equipoise.stats.paired_utilities import UtilityEstimates, estimate_utilities
+
+__all__ = ["improvability"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Setting:
+    """What stays the same in every split."""
+
+    rows: DecisionRows
+    metrics: tuple[str | Metric, ...]
+    question: ImprovementQuestion
+    capacity: float | None
+    delta_accuracy: float
+    delta_fairness: float
+    n_resamples: int
+    direction: Direction | None
+
+    def status_quo(self, part: IntArray) -> FloatArray:
+        """Decisions in use about some rows."""
+        if self.rows.status_quo is not None:
+            return self.rows.status_quo[part]
+        return self._top(self.rows.score, part)
+
+    def ready(self, part: IntArray) -> FloatArray:
+        """Decisions of a ready candidate column."""
+        values = self.rows.candidate
+        if values is not None and not np.isin(values, (0.0, 1.0)).all() and self.capacity:
+            return self._top(values, part)
+        return np.zeros(0) if values is None else values[part]
+
+    def weight(self, part: IntArray) -> FloatArray | None:
+        return None if self.rows.weight is None else self.rows.weight[part]
+
+    def _top(self, score: FloatArray | None, part: IntArray) -> FloatArray:
+        if score is None or self.capacity is None:
+            raise InvalidParameterError(
+                "a status quo that is a score needs a `capacity`, the share of people it selects."
+            )
+        return select_top(score[part], self.capacity, weight=self.weight(part)).astype(np.float64)
+
+
+def improvability(
+    table: Table,
+    candidate: object,
+    *,
+    accuracy: str | Metric,
+    fairness: str | Metric | Sequence[str | Metric] | None = None,
+    delta_accuracy: float = 0.0,
+    delta_fairness: float = 0.0,
+    capacity: float | None = None,
+    n_splits: int = 5,
+    train_fraction: float = 2 / 3,
+    n_resamples: int = 10_000,
+    method: ImprovementMethod = "signed",
+    combine: SplitRule = "median",
+    accuracy_of: AccuracyOf = "group",
+    margin_scale: MarginScale = "relative",
+    inference: Inference = "bootstrap",
+    higher_group: str | None = None,
+    alpha: float = 0.05,
+    confidence_level: float = 0.95,
+    rng: Rng = None,
+) -> AuditResult:
+    """Test whether a candidate improves on the status quo; see `Audit.improvability`."""
+    check_fraction("alpha", alpha)
+    check_fraction("confidence_level", confidence_level)
+    check_fraction("train_fraction", train_fraction)
+    check_option("accuracy_of", accuracy_of, AccuracyOf)
+    check_option("combine", combine, SplitRule)
+    if capacity is not None:
+        check_fraction("capacity", capacity)
+    splits = check_integer("n_splits", n_splits, low=1)
+    metrics, numbers = _criteria(accuracy, fairness)
+    question = ImprovementQuestion(
+        fairness=numbers,
+        population=accuracy_of == "population",
+        margin_scale=margin_scale,
+        method=method,
+        inference=inference,
+    )
+    ready = candidate if isinstance(candidate, str) and candidate in table.schema else None
+    rule = None if ready else selection_rule(candidate, capacity=capacity)
+    rows = read_rows(table, metrics, candidate=ready, features=ready is None)
+    if len(rows.names) < 2:
+        raise InvalidParameterError(
+            f"a gap needs at least two groups; the table has only {rows.names[0]!r}."
+        )
+    setting = _Setting(
+        rows=rows,
+        metrics=metrics,
+        question=question,
+        capacity=capacity,
+        delta_accuracy=delta_accuracy,
+        delta_fairness=delta_fairness,
+        n_resamples=check_integer("n_resamples", n_resamples, low=99),
+        direction=_known_direction(rows.names, higher_group),
+    )
+    form = Form(
+        rows=rows,
+        criteria=_named_criteria(rows.names, metrics, question),
+        question=question,
+        combine=combine,
+        alpha=alpha,
+        confidence_level=confidence_level,
+        capacity=capacity,
+        n_resamples=n_resamples,
+        delta_accuracy=delta_accuracy,
+        delta_fairness=delta_fairness,
+        ready=ready,
+        direction_known=higher_group is not None or rule is not None,
+    )
+    generator = check_rng(rng)
+    try:
+        if rule is None:
+            results = [_evaluate_ready(setting, generator)]
+        else:
+            results = list(_evaluate_splits(setting, rule, splits, train_fraction, generator))
+    except GroupTooSmallError as error:
+        return report.not_tested(form, str(error))
+    return report.result(form, results)
+
+
+def _criteria(
+    accuracy: str | Metric, fairness: str | Metric | Sequence[str | Metric] | None
+) -> tuple[tuple[str | Metric, ...], tuple[int, ...]]:
+    """Distinct metrics, accuracy first, and the number of each fairness metric."""
+    better = worse_when_larger(accuracy)
+    if better is not None:
+        raise InvalidParameterError(
+            f"`accuracy` must be larger when better; {utility_name(accuracy)!r} is larger when"
+            f" worse. Use {better!r}; as `fairness` either will do."
+        )
+    if fairness is None:
+        wanted: list[str | Metric] = [accuracy]
+    elif isinstance(fairness, (str, Metric)):
+        wanted = [fairness]
+    else:
+        wanted = list(fairness)
+    if not wanted:
+        raise InvalidParameterError("`fairness` must name at least one metric; got an empty list.")
+    metrics: list[str | Metric] = [accuracy]
+    names = [utility_name(accuracy)]
+    numbers = []
+    for metric in wanted:
+        if utility_name(metric) not in names:
+            metrics.append(metric)
+            names.append(utility_name(metric))
+        numbers.append(names.index(utility_name(metric)))
+    return tuple(metrics), tuple(dict.fromkeys(numbers))
+
+
+def _known_direction(names: tuple[str, ...], higher_group: str | None) -> Direction | None:
+    if higher_group is None:
+        return None
+    if higher_group not in names or len(names) != 2:
+        raise InvalidParameterError(
+            f"`higher_group` must be one of two groups, written as in the result; got"
+            f" {higher_group!r} among {quoted(names)}."
+        )
+    high = names.index(higher_group)
+    return high, 1 - high
+
+
+def _named_criteria(
+    names: tuple[str, ...], metrics: tuple[str | Metric, ...], question: ImprovementQuestion
+) -> tuple[Criterion, ...]:
+    """Requirements in the order of the tests: accuracy of the groups, then the gaps."""
+    accuracy = utility_name(metrics[0])
+    if question.population:
+        found = [Criterion(metric=accuracy, group="everyone", kind="accuracy")]
+    else:
+        found = [Criterion(metric=accuracy, group=name, kind="accuracy") for name in names]
+    both = " vs ".join(names) if len(names) == 2 else "all groups"
+    return tuple(
+        found
+        + [
+            Criterion(metric=utility_name(metrics[c]), group=both, kind="fairness")
+            for c in question.fairness
+        ]
+    )
+
+
+def _evaluate_ready(setting: _Setting, rng: np.random.Generator) -> SplitResult:
+    """Judge a ready candidate on all rows."""
+    everyone = np.arange(len(setting.rows.y))
+    decisions = np.column_stack([setting.status_quo(everyone), setting.ready(everyone)])
+    if np.array_equal(decisions[:, 0], decisions[:, 1]):
+        raise InvalidParameterError(
+            "the candidate decides as the status quo does for everyone; there is nothing to test."
+            " Give another candidate."
+        )
+    directions: list[Direction | None] = [setting.direction] * len(setting.question.fairness)
+    scores = None
+    if setting.rows.score is not None and setting.rows.candidate is not None:
+        scores = np.column_stack([setting.rows.score, setting.rows.candidate])
+    return _judge(setting, everyone, decisions, directions, {}, 0, scores, rng, number=None)
+
+
+def _evaluate_splits(
+    setting: _Setting,
+    rule: SelectionRule,
+    n_splits: int,
+    train_fraction: float,
+    rng: np.random.Generator,
+) -> Iterator[SplitResult]:
+    """Split, search on the training rows, judge on the others."""
+    seeds = rng.integers(2**31 - 1, size=n_splits)
+    generators = rng.spawn(n_splits)
+    for k in _with_progress(range(n_splits)):
+        train, test = setting.rows.split(int(seeds[k]), train_fraction)
+        for part, name in ((train, "training"), (test, "test")):
+            _check_groups(setting.rows, part, f"the {name} part of split {k + 1}")
+        sample = _training_sample(setting, train)
+        directions = _directions(setting, sample, f"the training part of split {k + 1}")
+        algorithm = rule.select(sample)
+        X = setting.rows.X[test]
+        decisions = np.column_stack(
+            [setting.status_quo(test), algorithm.decide(X, weight=setting.weight(test))]
+        )
+        yield _judge(
+            setting,
+            test,
+            decisions,
+            directions,
+            described(algorithm, setting.rows.feature_names),
+            len(train),
+            _scores(setting, algorithm, test),
+            generators[k],
+            number=k + 1,
+        )
+
+
+def _with_progress(numbers: Sequence[int]) -> Iterable[int]:
+    """Show a bar on stderr, if that is a terminal."""
+    if not sys.stderr.isatty():
+        return numbers
+    from rich.console import Console
+    from rich.progress import track
+
+    return track(numbers, "Splits", console=Console(stderr=True), transient=True)
+
+
+def _check_groups(rows: DecisionRows, part: IntArray, where: str) -> None:
+    size = np.bincount(rows.group[part], minlength=len(rows.names))
+    if size.min() == 0:
+        raise GroupTooSmallError(
+            f"every group needs rows in {where}; {rows.names[int(np.argmin(size))]!r} has none."
+            " Merge groups, or change `train_fraction`."
+        )
+
+
+def _training_sample(setting: _Setting, train: IntArray) -> TrainingSample:
+    rows = setting.rows
+    utilities = [rows.utility(metric, train) for metric in setting.metrics]
+    return TrainingSample(
+        X=rows.X[train],
+        y=rows.y[train],
+        group=rows.group[train],
+        status_quo=setting.status_quo(train),
+        accuracy=utilities[0],
+        fairness=tuple(utilities[c] for c in setting.question.fairness),
+        feature_names=rows.feature_names,
+        weight=setting.weight(train),
+        names=rows.names,
+    )
+
+
+def _directions(setting: _Setting, sample: TrainingSample, where: str) -> list[Direction | None]:
+    """Return the direction of each fairness gap of the status quo on the training rows."""
+    weight = 1.0 if sample.weight is None else sample.weight
+    directions: list[Direction | None] = []
+    for c, utility in zip(setting.question.fairness, sample.fairness, strict=True):
+        u, w = utility(sample.status_quo)
+        total = np.bincount(sample.group, weights=w * weight, minlength=sample.n_groups)
+        if (total == 0).any():
+            raise GroupTooSmallError(
+                f"{utility_name(setting.metrics[c])!r} of the status quo rests on 0 rows of"
+                f" {sample.names[int(np.argmin(total))]!r} in {where}. Merge groups, raise the"
+                " capacity, or use more data."
+            )
+        known = setting.direction
+        directions.append(
+            known or gap_direction(u * weight, w * weight, sample.group, n_groups=sample.n_groups)
+        )
+    return directions
+
+
+def _scores(setting: _Setting, algorithm: Algorithm, test: IntArray) -> FloatArray | None:
+    """Scores of both rules, if both cut a score at the capacity."""
+    score = getattr(algorithm, "score", None)
+    if setting.rows.score is None or score is None or setting.rows.status_quo is not None:
+        return None
+    return np.column_stack([setting.rows.score[test], score(setting.rows.X[test])])
+
+
+def _judge(
+    setting: _Setting,
+    test: IntArray,
+    decisions: FloatArray,
+    directions: list[Direction | None],
+    candidate: dict[str, Any],
+    n_train: int,
+    scores: FloatArray | None,
+    rng: np.random.Generator,
+    *,
+    number: int | None,
+) -> SplitResult:
+    """Estimate the utilities of both rules on the test rows and test the requirements."""
+    rows, question = setting.rows, setting.question
+    utilities = [rows.utility(metric, test) for metric in setting.metrics]
+    u, w = _quantities(utilities, decisions)
+    options: dict[str, Any] = {
+        "weight": setting.weight(test),
+        "cluster": None if rows.unit is None else rows.unit[test],
+    }
+    where = "the table" if number is None else f"the test part of split {number}"
+    _check_support(setting, w, rows.group[test], where)
+    estimates = estimate_utilities(
+        u,
+        w,
+        rows.group[test],
+        n_groups=len(rows.names),
+        population=question.population,
+        n_resamples=setting.n_resamples if question.inference == "bootstrap" else 0,
+        rng=rng,
+        **options,
+    )
+    evidence = SplitEvidence(estimates=estimates, directions=directions)
+    return SplitResult(
+        evidence=evidence,
+        test=_tested(setting, estimates, directions, question),
+        candidate=candidate,
+        n_train=n_train,
+        n_test=len(test),
+        selected=_selected_shares(decisions, rows.group[test], len(rows.names)),
+        same=bool(np.array_equal(decisions[:, 0], decisions[:, 1])),
+        cutoff_p_values=_cutoff_sensitivity(
+            setting, evidence, u, w, utilities, decisions, scores, rows.group[test], options
+        ),
+    )
+
+
+def _tested(
+    setting: _Setting,
+    estimates: UtilityEstimates,
+    directions: Sequence[Direction | None],
+    question: ImprovementQuestion,
+) -> Any:
+    return improvement_test(
+        estimates,
+        directions=directions,
+        question=question,
+        delta_accuracy=setting.delta_accuracy,
+        delta_fairness=setting.delta_fairness,
+    )
+
+
+def _quantities(
+    utilities: Sequence[Utility], decisions: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return u and w of every criterion under both rules, each of shape (n, C, 2)."""
+    pairs = [[utility(column) for column in decisions.T] for utility in utilities]
+    u = np.stack([[pair[0] for pair in both] for both in pairs]).transpose(2, 0, 1)
+    w = np.stack([[pair[1] for pair in both] for both in pairs]).transpose(2, 0, 1)
+    return u, w
+
+
+def _check_support(setting: _Setting, w: FloatArray, group: IntArray, where: str) -> None:
+    for g, name in enumerate(setting.rows.names):
+        support = (w[group == g] != 0).sum(axis=0)
+        if support.min(initial=MIN_SUPPORT) < MIN_SUPPORT:
+            c, algorithm = np.argwhere(support == support.min())[0]
+            raise GroupTooSmallError(
+                f"{utility_name(setting.metrics[c])!r} of the"
+                f" {('status quo', 'candidate')[algorithm]} rests on {support.min()} rows of"
+                f" {name!r} in {where}; at least {MIN_SUPPORT} are needed. Merge groups, raise the"
+                " capacity, or use more data."
+            )
+
+
+def _selected_shares(decisions: FloatArray, group: IntArray, n_groups: int) -> list[list[float]]:
+    return [[float(d[group == g].mean()) for g in range(n_groups)] for d in decisions.T]
+
+
+def _cutoff_sensitivity(
+    setting: _Setting,
+    evidence: SplitEvidence,
+    u: FloatArray,
+    w: FloatArray,
+    utilities: Sequence[Utility],
+    decisions: FloatArray,
+    scores: FloatArray | None,
+    group: IntArray,
+    options: dict[str, Any],
+) -> tuple[float, float] | None:
+    """Analytic p-values with decisions fixed, and with cut-offs estimated."""
+    if scores is None or setting.capacity is None:
+        return None
+    none, everyone = np.zeros(len(u)), np.ones(len(u))
+    changes = [(utility(none), utility(everyone)) for utility in utilities]
+    rules = ScoredDecisions(
+        numerator=u,
+        denominator=w,
+        change_numerator=np.stack([after[0] - before[0] for before, after in changes], axis=1),
+        change_denominator=np.stack([after[1] - before[1] for before, after in changes], axis=1),
+        score=scores,
+        selected=decisions,
+        group=group,
+        **options,
+    )
+    analytic = ImprovementQuestion(
+        fairness=setting.question.fairness,
+        population=setting.question.population,
+        margin_scale=setting.question.margin_scale,
+        method=setting.question.method,
+        inference="analytic",
+    )
+    fixed = _tested(setting, evidence.estimates, evidence.directions, analytic)
+    moving = with_estimated_cutoffs(evidence.estimates, rules)
+    return fixed.p_value, _tested(setting, moving, evidence.directions, analytic).p_value
