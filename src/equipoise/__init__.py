@@ -2,9 +2,9 @@
 
 from equipoise import datasets
 from equipoise.audits.audit import Audit
-from equipoise.audits.disparity import External
 from equipoise.audits.finding import ConfidenceInterval, Decision, Finding, JointTest, Note
 from equipoise.audits.result import AuditResult
+from equipoise.audits.subgroup_comparison import External
 from equipoise.data.metrics import Metric
 
 __all__ = [

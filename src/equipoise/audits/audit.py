@@ -22,8 +22,8 @@ from equipoise._typing import (
 from equipoise.audits import disparity as _disparity
 from equipoise.audits import marginal_outcome as _marginal_outcome
 from equipoise.audits import predictive_parity as _predictive_parity
-from equipoise.audits.disparity import Reference
 from equipoise.audits.result import AuditResult
+from equipoise.audits.subgroup_comparison import Reference
 from equipoise.data.metrics import Metric
 from equipoise.data.roles import Roles
 from equipoise.data.table import Table

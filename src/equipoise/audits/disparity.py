@@ -1,9 +1,5 @@
 """Which groups differ, which exceed a tolerance, and which are shown to be within a margin."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, TypeAlias
-
 import numpy as np
 from scipy import special
 
@@ -17,70 +13,29 @@ from equipoise._typing import (
     Rng,
     Scale,
 )
-from equipoise.audits.finding import ConfidenceInterval, Decision, Finding, JointTest, Note
-from equipoise.audits.measure import Measured, measure
+from equipoise.audits.finding import Decision, Finding, JointTest, Note
 from equipoise.audits.result import AuditResult
-from equipoise.data.grouping import Subgroups, matching_cells, subgroup_name, subgroups
+from equipoise.audits.subgroup_comparison import (
+    Compared,
+    Reference,
+    compare_subgroups,
+    comparison_details,
+    finite,
+    method_words,
+    plug_in_note,
+    subgroup_findings,
+)
 from equipoise.data.metrics import Metric
 from equipoise.data.table import Table
 from equipoise.exceptions import InvalidParameterError
-from equipoise.stats.disparity import Disparities, Target, disparities
+from equipoise.stats.disparity import Disparities
 from equipoise.stats.joint_disparity import joint_test
 from equipoise.stats.multiplicity import adjusted_p_values, max_t_critical, max_t_p_values
 
-__all__ = ["External", "Reference", "certify", "disparity", "flag"]
+__all__ = ["certify", "disparity", "flag"]
 
-SMALL_GROUP = 30
 LARGEST_MAX_T = 3000
 """More groups than this are adjusted by Bonferroni: their correlation matrix would not fit."""
-
-
-@dataclass(frozen=True, slots=True)
-class External:
-    """A target estimated elsewhere, from data independent of the table.
-
-    Parameters
-    ----------
-    value : float
-        The estimate.
-    se : float
-        Its standard error.
-    """
-
-    value: float
-    se: float
-
-
-Reference: TypeAlias = str | float | Mapping[str, Any] | External
-
-_VACUOUS = Note(code="vacuous", message="This group is what the others are compared with.")
-_DEGENERATE = Note(
-    code="degenerate",
-    message="The metric does not vary in the group or in what it is compared with, or the ratio is"
-    " to zero; no test is possible.",
-)
-STATUS_NOTES = {
-    "degenerate": _DEGENERATE,
-    "empty": Note(
-        code="empty-denominator", message="The metric is not defined on any row of this group."
-    ),
-    "hull": Note(
-        code="hull",
-        message="The hypothesis lies outside the range of the data; the p-value is that of the"
-        " Euclidean likelihood.",
-    ),
-    "impossible": _VACUOUS,
-    "too_small": Note(
-        code="too-small",
-        message="Too few rows for a test: a real-valued metric needs at least 10 in the group and"
-        " in what it is compared with.",
-    ),
-    "unbounded": Note(
-        code="unbounded", message="The data do not bound the interval on every side."
-    ),
-    "vacuous": _VACUOUS,
-}
-"""What the reader is told of each status of the engine but "ok"."""
 
 
 def disparity(
@@ -98,7 +53,7 @@ def disparity(
 ) -> AuditResult:
     """Estimate each subgroup's gap and test whether there is any; see `Audit.disparity`."""
     check_fraction("alpha", alpha)
-    groups = _compare(table, metric, reference, depth, method, scale, confidence_level)
+    groups = compare_subgroups(table, metric, reference, depth, method, scale, confidence_level)
     found = groups.found
     low, high, p = found.ci_low, found.ci_high, found.p_value
     notes = [*groups.measured.notes]
@@ -115,9 +70,9 @@ def disparity(
             )
         )
     if method == "plug_in":
-        notes.append(_plug_in_note(found, confidence_level))
+        notes.append(plug_in_note(found, confidence_level))
     null = "no group differs from " + groups.reference
-    findings = _findings(
+    findings = subgroup_findings(
         groups,
         p=p,
         p_raw=found.p_value,
@@ -130,12 +85,12 @@ def disparity(
         null=null,
         alternative=f"the group differs from {groups.reference}",
         alpha=alpha,
-        method=_method_words(found, method),
+        method=method_words(found, method),
         n=int(groups.measured.cells.n.sum()),
         findings=findings,
         joint=_joint(groups, null, method, alpha),
         notes=tuple(notes),
-        details=_details(groups) | {"simultaneous": simultaneous},
+        details=comparison_details(groups) | {"simultaneous": simultaneous},
     )
 
 
@@ -162,7 +117,7 @@ def flag(
         raise InvalidParameterError(
             '`alternative="two-sided"` tests against no gap at all; with a margin say "outside".'
         )
-    groups = _compare(table, metric, reference, depth, method, scale, confidence_level)
+    groups = compare_subgroups(table, metric, reference, depth, method, scale, confidence_level)
     found = groups.found
     raw = _flag_p_values(found, alternative, low, high)
     rule = "bh" if adjust == "auto" else adjust
@@ -178,15 +133,15 @@ def flag(
     }[alternative]
     notes = [*groups.measured.notes, _adjust_note(rule, int(np.isfinite(raw).sum()))]
     if method == "plug_in":
-        notes.append(_plug_in_note(found, confidence_level))
+        notes.append(plug_in_note(found, confidence_level))
     return AuditResult(
         audit="flag",
         null=f"the group's {gap} to {groups.reference} is {null}",
         alternative=f"the group's {gap} to {groups.reference} is {other}",
         alpha=alpha,
-        method=_method_words(found, method),
+        method=method_words(found, method),
         n=int(groups.measured.cells.n.sum()),
-        findings=_findings(
+        findings=subgroup_findings(
             groups,
             p=p,
             p_raw=raw,
@@ -195,7 +150,7 @@ def flag(
             statistic=statistic,
         ),
         notes=tuple(notes),
-        details=_details(groups)
+        details=comparison_details(groups)
         | {"margin": margin, "alternative": alternative, "adjust": rule, "bounds": [low, high]},
     )
 
@@ -220,7 +175,7 @@ def certify(
             "`margin` must be above 0: no data can show that a gap is exactly zero."
         )
     level = 1.0 - 2.0 * alpha if confidence_level is None else confidence_level
-    groups = _compare(table, metric, reference, depth, method, scale, level)
+    groups = compare_subgroups(table, metric, reference, depth, method, scale, level)
     found = groups.found
     within = found.p_within(low, high)
     beyond = adjusted_p_values(found.p_outside(low, high), "holm")
@@ -239,8 +194,8 @@ def certify(
         ),
     ]
     if method == "plug_in":
-        notes.append(_plug_in_note(found, level))
-    findings = _findings(
+        notes.append(plug_in_note(found, level))
+    findings = subgroup_findings(
         groups,
         p=within,
         p_raw=within,
@@ -253,83 +208,13 @@ def certify(
         null=f"the group is at least the margin {margin:g} away from {groups.reference}",
         alternative=f"the group is closer than {margin:g} to {groups.reference}",
         alpha=alpha,
-        method=_method_words(found, method),
+        method=method_words(found, method),
         n=int(groups.measured.cells.n.sum()),
         findings=findings,
         joint=_all_within(findings, margin, alpha),
         notes=tuple(notes),
-        details=_details(groups) | {"margin": margin, "bounds": [low, high]},
+        details=comparison_details(groups) | {"margin": margin, "bounds": [low, high]},
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Compared:
-    """Everything the three audits share."""
-
-    measured: Measured
-    groups: Subgroups
-    target: Target
-    found: Disparities
-    reference: str
-    scale: Scale
-
-
-def _compare(
-    table: Table,
-    metric: str | Metric,
-    reference: Reference,
-    depth: int | None,
-    method: DisparityMethod,
-    scale: Scale,
-    confidence_level: float,
-) -> _Compared:
-    check_option("method", method, DisparityMethod)
-    check_option("scale", scale, Scale)
-    measured = measure(table, metric, rows=method != "eel")
-    groups = subgroups(measured.cells, depth=depth)
-    target, words = _target(measured, reference)
-    found = disparities(
-        measured.moments,
-        groups.membership,
-        target,
-        binary=measured.binary,
-        method=method,
-        scale=scale,
-        confidence_level=confidence_level,
-        units=measured.units,
-        n=measured.defined,
-    )
-    return _Compared(
-        measured=measured, groups=groups, target=target, found=found, reference=words, scale=scale
-    )
-
-
-def _target(measured: Measured, reference: Reference) -> tuple[Target, str]:
-    if isinstance(reference, External):
-        value = check_number("reference.value", reference.value)
-        se = check_number("reference.se", reference.se, low=0.0)
-        return Target(kind="external", value=value, se=se), f"{value:g} (external, se {se:g})"
-    if isinstance(reference, Mapping):
-        if not reference:
-            raise InvalidParameterError('`reference` is empty; name a group, {"race": "White"}.')
-        cells = matching_cells(measured.cells, dict(reference))
-        if not measured.defined[cells].any():
-            raise InvalidParameterError(
-                f"`reference` {dict(reference)} has no row on which {measured.name!r} is defined."
-            )
-        names = tuple(str(label) for label in reference.values())
-        return Target(kind="reference", cells=cells), subgroup_name(tuple(reference), names)
-    if isinstance(reference, str):
-        if reference == "population":
-            return Target(kind="population"), "the population"
-        if reference == "rest":
-            return Target(kind="rest"), "the rest"
-        raise InvalidParameterError(
-            '`reference` must be "population", "rest", a dict such as {"race": "White"}, a number'
-            f" or an `External`; got {reference!r}."
-        )
-    value = check_number("reference", reference)
-    return Target(kind="known", value=value), f"{value:g}"
 
 
 def _tolerance(margin: float, scale: Scale) -> tuple[float, float]:
@@ -357,64 +242,7 @@ def _rejected(p: FloatArray, alpha: float) -> AnyArray:
     return np.where(p <= alpha, Decision.DETECTED, Decision.NOT_DETECTED)
 
 
-def _findings(
-    compared: _Compared,
-    *,
-    p: FloatArray,
-    p_raw: FloatArray,
-    decisions: AnyArray,
-    interval: tuple[FloatArray, FloatArray, float],
-    statistic: FloatArray,
-) -> tuple[Finding, ...]:
-    found = compared.found
-    low, high, level = interval
-    estimand = f"{compared.measured.name} {compared.scale}"
-    findings = []
-    for k, name in enumerate(compared.groups.names):
-        shared: dict[str, Any] = {
-            "group": name,
-            "estimand": estimand,
-            "n": int(found.n[k]),
-            "method": str(found.method[k]),
-            "reference": compared.reference,
-            "notes": _notes(found, k),
-        }
-        if not found.tested[k]:
-            findings.append(Finding(decision=Decision.NOT_TESTED, **shared))
-            continue
-        findings.append(
-            Finding(
-                decision=Decision(decisions[k]),
-                estimate=float(found.estimate[k]),
-                ci=ConfidenceInterval(
-                    low=_finite(low[k]), high=_finite(high[k]), confidence_level=level
-                ),
-                statistic=_finite(statistic[k]),
-                p_value=float(p[k]),
-                p_value_raw=float(p_raw[k]),
-                **shared,
-            )
-        )
-    return tuple(findings)
-
-
-def _finite(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None
-
-
-def _notes(found: Disparities, k: int) -> tuple[Note, ...]:
-    notes = []
-    if found.status[k] != "ok":
-        notes.append(STATUS_NOTES[str(found.status[k])])
-    elif not found.tested[k]:
-        notes.append(_DEGENERATE)
-    if found.tested[k] and found.n[k] < SMALL_GROUP:
-        message = f"Fewer than {SMALL_GROUP} rows: the interval is wide and approximate."
-        notes.append(Note(code="small-group", message=message))
-    return tuple(notes)
-
-
-def _joint(compared: _Compared, null: str, method: DisparityMethod, alpha: float) -> JointTest:
+def _joint(compared: Compared, null: str, method: DisparityMethod, alpha: float) -> JointTest:
     test = joint_test(
         compared.measured.moments,
         compared.groups.membership,
@@ -431,7 +259,7 @@ def _joint(compared: _Compared, null: str, method: DisparityMethod, alpha: float
         null=null,
         decision=Decision.DETECTED if test.p_value <= alpha else Decision.NOT_DETECTED,
         method=test.method,
-        statistic=_finite(test.statistic),
+        statistic=finite(test.statistic),
         df=float(test.df),
         p_value=float(test.p_value),
     )
@@ -493,57 +321,3 @@ def _adjust_note(rule: str, count: int) -> Note:
         "none": "not adjusted: with many groups some are flagged by chance",
     }[rule]
     return Note(code="multiplicity", message=f"P-values of one family of {count} groups, {words}.")
-
-
-def _plug_in_note(found: Disparities, confidence_level: float) -> Note:
-    coverage = found.plug_in_coverage(confidence_level)[found.tested]
-    shown = (
-        f"between {coverage.min():.1%} and {coverage.max():.1%}"
-        if coverage.size
-        else "an unknown share"
-    )
-    return Note(
-        code="plug-in-coverage",
-        message="The plug-in method takes the estimated reference as known. Its intervals claim"
-        f" {confidence_level:.0%} and cover {shown} of the time here.",
-    )
-
-
-METHOD_WORDS = {
-    "adjusted_el": "adjusted empirical likelihood",
-    "el": "empirical likelihood",
-    "exact_binomial": "exact binomial test",
-    "influence_eel": "Euclidean likelihood with estimated reference",
-    "influence_el": "empirical likelihood with estimated reference",
-    "likelihood_ratio": "binomial likelihood ratio",
-    "plug_in_eel": "plug-in Euclidean likelihood",
-    "plug_in_el": "plug-in empirical likelihood",
-    "profile_el": "profile empirical likelihood",
-    "score": "Miettinen-Nurminen score test",
-}
-
-
-def _method_words(found: Disparities, method: str) -> str:
-    used = sorted({str(code) for code in found.method if code != "none"})
-    words = ", ".join(METHOD_WORDS.get(code, code) for code in used)
-    return words or METHOD_WORDS.get(method, method)
-
-
-def _details(compared: _Compared) -> dict[str, Any]:
-    found = compared.found
-    return {
-        "metric": compared.measured.name,
-        "scale": compared.scale,
-        "reference": compared.reference,
-        "null_value": found.null,
-        "n_units": compared.measured.moments.n_units,
-        "values": [
-            {
-                "group": name,
-                "group_value": _finite(found.group_value[k]),
-                "target_value": _finite(found.target_value[k]),
-                "se": _finite(found.se[k]),
-            }
-            for k, name in enumerate(compared.groups.names)
-        ],
-    }

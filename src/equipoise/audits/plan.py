@@ -8,8 +8,8 @@ from typing import Any
 
 from equipoise._checks import nearest, quoted
 from equipoise.audits.audit import Audit
-from equipoise.audits.disparity import External
 from equipoise.audits.result import AuditResult
+from equipoise.audits.subgroup_comparison import External
 from equipoise.exceptions import InvalidParameterError
 
 __all__ = ["QUESTIONS", "Check", "Plan", "read_plan", "run_check"]
