@@ -16,7 +16,7 @@ ALLOWED = {
     "stats": LEAVES,
     "data": LEAVES,
     "design": LEAVES | {"stats"},
-    "search": LEAVES | {"stats"},
+    "search": LEAVES | {"stats", "data"},
     "mitigation": LEAVES | {"stats"},
     "audits": LEAVES | {"stats", "data", "search", "design"},
     "plot": LEAVES | {"audits", "stats", "design"},
