@@ -1,6 +1,7 @@
 """Fairness audits with statistical guarantees."""
 
 from equipoise import datasets
+from equipoise._version import __version__
 from equipoise.audits.audit import Audit
 from equipoise.audits.finding import ConfidenceInterval, Decision, Finding, JointTest, Note
 from equipoise.audits.result import AuditResult
@@ -17,5 +18,6 @@ __all__ = [
     "JointTest",
     "Metric",
     "Note",
+    "__version__",
     "datasets",
 ]

@@ -145,7 +145,7 @@ def _cases(check: Check, fail_on: FailOn) -> list[ET.Element]:
         )
         tag = _tag(test, check, fail_on)
         if tag:
-            message = wording.printable(_message(test))
+            message = wording.printable(_message(test, check.result.audit))
             ET.SubElement(case, tag, message=message, type=test.decision.value)
         cases.append(case)
     return cases
@@ -163,7 +163,7 @@ def _tag(test: Finding | JointTest, check: Check, fail_on: FailOn) -> str:
     return "skipped" if unclear else ""
 
 
-def _message(test: Finding | JointTest) -> str:
+def _message(test: Finding | JointTest, audit: str) -> str:
     if test.decision is Decision.NOT_TESTED:
         return "; ".join(note.message for note in test.notes)
     if isinstance(test, JointTest):
@@ -171,5 +171,5 @@ def _message(test: Finding | JointTest) -> str:
     return (
         f"{wording.estimand_words(test.estimand)} {wording.number(test.estimate)}"
         f" {wording.interval(test.ci)}, p {wording.p_value(test.p_value)},"
-        f" {wording.decision_word(test.decision)}"
+        f" {wording.decision_word(test.decision, audit)}"
     )

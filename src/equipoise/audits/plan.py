@@ -1,147 +1,357 @@
-"""Plans: a TOML file that names the data, the roles and the questions."""
+"""Plans: the questions of an audit as a TOML file, checked before anything runs.
+
+A plan has ``[data]`` (a path and the roles of `Audit`), a ``[[check]]`` for each question with the
+options of the method of that name, and optionally ``[report]``. What is known of a key is read from
+the signature and the docstring of the method, so a plan can say what Python can say.
+"""
 
 import inspect
+import re
 import tomllib
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from equipoise._checks import nearest, quoted
+from equipoise._checks import check_fraction, check_number, check_option, nearest, quoted
+from equipoise._typing import Multiplicity
 from equipoise.audits.audit import Audit
-from equipoise.audits.result import AuditResult
-from equipoise.audits.subgroup_comparison import External
 from equipoise.exceptions import InvalidParameterError
 
-__all__ = ["QUESTIONS", "Check", "Plan", "read_plan", "run_check"]
+__all__ = ["QUESTIONS", "Plan", "PlannedCheck", "parse_plan", "read_plan"]
 
-QUESTIONS = (
-    "disparity",
-    "flag",
-    "certify",
-    "predictive_parity",
-    "marginal_outcome",
-    "improvability",
-    "inequality",
-    "treatment_effects",
+QUESTIONS = tuple(
+    name
+    for name in (
+        "disparity",
+        "flag",
+        "certify",
+        "predictive_parity",
+        "marginal_outcome",
+        "improvability",
+        "inequality",
+        "treatment_effects",
+    )
+    if hasattr(Audit, name)
 )
-"""Methods of `Audit` that a plan may ask for."""
+"""Questions that a plan can ask: methods of `Audit`."""
+
+_TABLES = {
+    "data": "where the table is and which column plays which part",
+    "check": "one question, written [[check]]",
+    "report": "title, order and multiplicity of the report",
+}
+_REPORT = {
+    "title": "heading of the report",
+    "order": "ids of the checks in the order of the report",
+    "multiplicity": '"none", or "bonferroni" to share one level among the checks',
+    "small_category": "share of all rows below which a group carries a note",
+    "alpha": 'the level to share when multiplicity = "bonferroni"; 0.05 by default',
+}
+_IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
+_HEADER = re.compile(r"^\s*\[{1,2}\s*([\w.\"'-]+)\s*\]{1,2}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
-    """One question of a plan with its options."""
+class PlannedCheck:
+    """One question with its options, not yet asked."""
 
+    id: str
     question: str
-    options: dict[str, Any] = field(default_factory=dict)
+    options: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What a plan file says.
+    """A plan whose keys are all known.
 
     Parameters
     ----------
+    text : str
+        The file, character by character.
     path : str
-        The data, relative to the plan's folder unless absolute.
+        Where the data are; relative to the folder of the plan.
     roles : dict
         Arguments of `Audit`.
-    checks : tuple of Check
-        The questions, in order.
-    report : dict
-        `title` and `order` of the page.
-    text : str
-        The file as written.
+    checks : tuple of PlannedCheck
+        In the order of the report, with distinct ids.
+    title : str
+        Heading of the report.
+    multiplicity : {"none", "bonferroni"}
+        Whether `alpha` is shared among the checks.
+    alpha : float
+        The level to share.
+    small_category : float
+        Groups with a smaller share of all rows carry a note.
     """
 
+    text: str
     path: str
     roles: dict[str, Any]
-    checks: tuple[Check, ...]
-    report: dict[str, Any] = field(default_factory=dict)
-    text: str = ""
+    checks: tuple[PlannedCheck, ...]
+    title: str
+    multiplicity: Multiplicity = "none"
+    alpha: float = 0.05
+    small_category: float = 0.0
 
 
-def read_plan(file: str | Path) -> Plan:
-    """Read and check a plan; every unknown key is an error that names the nearest known one.
+def read_plan(path: str | Path) -> Plan:
+    """Read a plan from a file; a relative data path starts at the folder of the plan.
 
     Parameters
     ----------
-    file : str or Path
+    path : str or Path
         A TOML file.
 
     Returns
     -------
     Plan
+
+    Raises
+    ------
+    InvalidParameterError
+        With the line, the key, what the table is for and the nearest known key.
     """
-    source = Path(file)
+    file = Path(path)
     try:
-        text = source.read_text(encoding="utf-8")
-        content = tomllib.loads(text)
+        text = file.read_text(encoding="utf-8")
     except FileNotFoundError as error:
-        raise InvalidParameterError(f"Plan {str(source)!r} not found.") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InvalidParameterError(f"Plan {str(source)!r} is not valid TOML: {error}.") from error
-    _known("the plan", content, ("data", "check", "report"))
-    data = content.get("data")
-    if not isinstance(data, dict) or "path" not in data:
-        raise InvalidParameterError("The plan needs a [data] table with a `path`.")
-    roles = {key: value for key, value in data.items() if key != "path"}
-    _known("[data]", roles, tuple(set(_parameters(Audit.__init__)) - {"data", "engine"}))
-    report = content.get("report", {})
-    _known("[report]", report, ("title", "order"))
-    checks = content.get("check", [])
-    if not isinstance(checks, list) or not checks:
-        raise InvalidParameterError("The plan asks nothing; add a [[check]] with a `question`.")
-    path = Path(str(data["path"]))
+        raise InvalidParameterError(
+            f"Plan {str(path)!r} not found. `equipoise init DATA` writes one."
+        ) from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidParameterError(f"Plan {str(path)!r} cannot be read: {error}.") from error
+    return parse_plan(text, name=file.name, folder=file.parent)
+
+
+def parse_plan(text: str, *, name: str = "plan", folder: str | Path = ".") -> Plan:
+    """Check the text of a plan.
+
+    Parameters
+    ----------
+    text : str
+        TOML.
+    name : str
+        What messages call the plan.
+    folder : str or Path
+        Where a relative data path starts.
+
+    Returns
+    -------
+    Plan
+
+    Examples
+    --------
+    What does a mistyped option say?
+
+    >>> parse_plan('''
+    ... [data]
+    ... path = "loans.csv"
+    ... group = "sex"
+    ... [[check]]
+    ... question = "flagg"
+    ... ''')
+    Traceback (most recent call last):
+        ...
+    equipoise.exceptions.InvalidParameterError: plan, line 6: `question` of check 1 ...
+    """
+    try:
+        content = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidParameterError(f"{name} is not valid TOML: {error}.") from error
+    source = _Source(text=text, name=name)
+    source.check_keys(content, _TABLES, table="", place="the plan")
+    path, roles = _data(content, source, Path(folder))
+    checks = _checks(content, source)
+    report = _table(content.get("report", {}), "report", source)
+    source.check_keys(report, _REPORT, table="report", place="[report]")
+    try:
+        multiplicity: Multiplicity = report.get("multiplicity", "none")
+        check_option("multiplicity", multiplicity, Multiplicity)
+        alpha = check_fraction("alpha", report.get("alpha", 0.05))
+        small = check_number("small_category", report.get("small_category", 0.0), low=0, high=1)
+    except InvalidParameterError as error:
+        raise InvalidParameterError(f"{name}, [report]: {error}") from error
     return Plan(
-        path=str(path if path.is_absolute() else source.parent / path),
-        roles=roles,
-        checks=tuple(_check(k, check) for k, check in enumerate(checks, start=1)),
-        report=report,
         text=text,
+        path=path,
+        roles=roles,
+        checks=_ordered(checks, report.get("order"), source),
+        title=str(report.get("title", f"Audit of {Path(path).name}")),
+        multiplicity=multiplicity,
+        alpha=alpha,
+        small_category=small,
     )
 
 
-def run_check(audit: Audit, check: Check) -> AuditResult:
-    """Ask one question of a plan."""
-    options = dict(check.options)
-    external = options.get("reference")
-    if isinstance(external, dict) and set(external) == {"value", "se"}:
-        options["reference"] = External(**external)
-    result: AuditResult = getattr(audit, check.question)(**options)
-    return result
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Source:
+    """The text of a plan, and messages that point into it."""
+
+    text: str
+    name: str
+
+    def line(self, table: str, key: str, number: int = 1) -> str:
+        """Where a key stands, as ``plan, line 7``; without a number if it is written oddly."""
+        found, inside = 0, table == ""
+        start = re.compile(rf"^\s*[\"']?{re.escape(key)}[\"']?\s*[=.]")
+        for place, text in enumerate(self.text.splitlines(), start=1):
+            header = _HEADER.match(text)
+            if header:
+                opened = header[1].strip("\"'")
+                if table == "" and opened == key:
+                    return f"{self.name}, line {place}"
+                found += opened == table
+                inside = opened == table and found == number
+            elif inside and start.match(text):
+                return f"{self.name}, line {place}"
+        return self.name
+
+    def check_keys(
+        self,
+        given: Mapping[str, Any],
+        known: Mapping[str, str],
+        *,
+        table: str,
+        place: str,
+        number: int = 1,
+    ) -> None:
+        """Raise for a key that is not known, with the nearest one and what it means."""
+        for key in given:
+            if key in known:
+                continue
+            where = self.line(table, key, number)
+            hint = nearest(key, known)
+            meant = known.get(hint.split("'")[1], "") if hint else ""
+            meaning = f" ({meant})" if meant else ""
+            raise InvalidParameterError(
+                f"{where}: {place} has no key {key!r}.{hint}{meaning} Known keys: {quoted(known)}."
+            )
 
 
-def _check(number: int, content: Any) -> Check:
-    where = f"[[check]] {number}"
-    question = content.get("question") if isinstance(content, dict) else None
+def _table(value: object, key: str, source: _Source) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise InvalidParameterError(
+            f"{source.line('', key)}: `{key}` must be a table, written [{key}]:"
+            f" {_TABLES.get(key, '')}."
+        )
+    return value
+
+
+def _data(content: Mapping[str, Any], source: _Source, folder: Path) -> tuple[str, dict[str, Any]]:
+    if "data" not in content:
+        raise InvalidParameterError(f"{source.name} needs a [data] table: {_TABLES['data']}.")
+    data = _table(content["data"], "data", source)
+    known = {"path": "csv or parquet file, folder or glob"} | {
+        name: words for name, words in meanings(Audit).items() if name not in {"data", "engine"}
+    }
+    source.check_keys(data, known, table="data", place="[data]")
+    path = data.get("path")
+    if not isinstance(path, str) or not path:
+        raise InvalidParameterError(
+            f"{source.line('data', 'path')}: [data] needs `path`, the csv or parquet file to audit."
+        )
+    roles = {key: value for key, value in data.items() if key != "path"}
+    return path if Path(path).is_absolute() else str(folder / path), roles
+
+
+def _checks(content: Mapping[str, Any], source: _Source) -> list[PlannedCheck]:
+    tables = content.get("check", [])
+    if not isinstance(tables, list) or not tables:
+        raise InvalidParameterError(
+            f"{source.name} needs at least one question: a table written [[check]] with"
+            f" `question`, one of {quoted(QUESTIONS)}."
+        )
+    planned: list[PlannedCheck] = []
+    for number, table in enumerate(tables, start=1):
+        check = _check(table, number, source)
+        if any(check.id == other.id for other in planned):
+            if "id" in table:
+                raise InvalidParameterError(
+                    f"{source.line('check', 'id', number)}: two checks have the id {check.id!r};"
+                    " ids must differ, they name the sections of the report."
+                )
+            check = PlannedCheck(
+                id=_next(check.id, planned), question=check.question, options=check.options
+            )
+        planned.append(check)
+    return planned
+
+
+def _check(table: object, number: int, source: _Source) -> PlannedCheck:
+    if not isinstance(table, dict):
+        raise InvalidParameterError(f"{source.name}: check {number} must be a [[check]] table.")
+    question = table.get("question")
     if question not in QUESTIONS:
         hint = nearest(question, QUESTIONS) if isinstance(question, str) else ""
         raise InvalidParameterError(
-            f"{where} needs a `question`, one of {quoted(QUESTIONS)}; got {question!r}.{hint}"
+            f"{source.line('check', 'question', number)}: `question` of check {number} must be one"
+            f" of {quoted(QUESTIONS)}; got {question!r}.{hint}"
         )
-    method = getattr(Audit, question, None)
-    if method is None:
-        raise InvalidParameterError(f"{where}: {question!r} is not available in this version.")
-    options = {key: value for key, value in content.items() if key != "question"}
-    parameters = _parameters(method)
-    _known(where, options, tuple(parameters))
-    needed = [name for name, p in parameters.items() if p.default is inspect.Parameter.empty]
-    absent = [name for name in needed if name not in options]
-    if absent:
-        raise InvalidParameterError(f"{where}: {question!r} needs {quoted(absent)}.")
-    return Check(question=question, options=options)
-
-
-def _parameters(function: Any) -> dict[str, inspect.Parameter]:
-    parameters = dict(inspect.signature(function).parameters)
-    parameters.pop("self")
-    return parameters
-
-
-def _known(where: str, content: dict[str, Any], known: tuple[str, ...]) -> None:
-    for key in content:
-        if key not in known:
+    method = getattr(Audit, question)
+    known = {"question": "which question is asked", "id": "name of the check"} | meanings(method)
+    place = f"check {number} ({question})"
+    source.check_keys(table, known, table="check", place=place, number=number)
+    options = {key: value for key, value in table.items() if key not in {"question", "id"}}
+    for name in required(method):
+        if name not in options:
             raise InvalidParameterError(
-                f"{where} has the unknown key {key!r}.{nearest(key, known)}"
-                f" Known keys: {quoted(sorted(known))}."
+                f"{source.line('check', 'question', number)}: {place} needs `{name}`:"
+                f" {known[name] or 'it has no default'}."
             )
+    metric = options.get("metric")
+    own = f"{question}-{metric}" if isinstance(metric, str) else question
+    name = table.get("id", re.sub(r"[^A-Za-z0-9_-]+", "-", own))
+    if not isinstance(name, str) or not _IDENTIFIER.fullmatch(name):
+        raise InvalidParameterError(
+            f"{source.line('check', 'id', number)}: `id` must start with a letter and hold letters,"
+            f" digits, '-' and '_' only; got {name!r}."
+        )
+    return PlannedCheck(id=name, question=question, options=options)
+
+
+def _next(name: str, planned: Sequence[PlannedCheck]) -> str:
+    taken = {check.id for check in planned}
+    return next(f"{name}-{k}" for k in range(2, len(taken) + 3) if f"{name}-{k}" not in taken)
+
+
+def _ordered(
+    checks: list[PlannedCheck], order: object, source: _Source
+) -> tuple[PlannedCheck, ...]:
+    if order is None:
+        return tuple(checks)
+    by_id = {check.id: check for check in checks}
+    if not isinstance(order, list) or sorted(map(str, order)) != sorted(by_id):
+        raise InvalidParameterError(
+            f"{source.line('report', 'order')}: `order` must list every check once, by id:"
+            f" {quoted(by_id)}; got {order!r}."
+        )
+    return tuple(by_id[name] for name in order)
+
+
+def parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    """Return the arguments that a plan can give."""
+    return [
+        parameter
+        for parameter in inspect.signature(function).parameters.values()
+        if parameter.name != "self"
+        and parameter.kind in {parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY}
+    ]
+
+
+def required(function: Callable[..., Any]) -> list[str]:
+    """Return the arguments without a default."""
+    return [p.name for p in parameters(function) if p.default is inspect.Parameter.empty]
+
+
+def meanings(function: Callable[..., Any]) -> dict[str, str]:
+    """Return the arguments with the first sentence that the docstring has on each."""
+    known = {parameter.name: "" for parameter in parameters(function)}
+    lines = inspect.cleandoc(function.__doc__ or "").splitlines()
+    for line, following in zip(lines, [*lines[1:], ""], strict=True):
+        names, colon, _ = line.partition(" : ")
+        if colon and following.startswith("    ") and not line.startswith(" "):
+            for name in names.split(", "):
+                if name in known:
+                    known[name] = re.split(r"[.;]", following.strip())[0]
+    return known

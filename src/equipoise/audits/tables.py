@@ -12,6 +12,7 @@ from equipoise.audits.wording import (
     joint_line,
     number,
     p_value,
+    printable,
 )
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def table(result: "AuditResult") -> str:
             interval(finding.ci),
             p_value(finding.p_value),
             f"{finding.n}",
-            decision_word(finding.decision) + mark,
+            decision_word(finding.decision, result.audit) + mark,
         )
         for finding, mark in zip(result.findings, marks, strict=True)
     ]
@@ -54,7 +55,7 @@ def table(result: "AuditResult") -> str:
         lines.append("")
     for k, note in enumerate(notes, start=1):
         lines += textwrap.wrap(f"[{k}] {note.message}", WIDTH, subsequent_indent="    ")
-    return "\n".join(lines)
+    return printable("\n".join(lines))
 
 
 def html_table(result: "AuditResult") -> str:
@@ -66,7 +67,9 @@ def html_table(result: "AuditResult") -> str:
     )
     body = "".join(
         "<tr>"
-        + "".join(f"<td>{html.escape(cell)}</td>" for cell in _html_cells(finding, mark))
+        + "".join(
+            f"<td>{html.escape(cell)}</td>" for cell in _html_cells(finding, mark, result.audit)
+        )
         + "</tr>"
         for finding, mark in zip(result.findings, marks, strict=True)
     )
@@ -79,7 +82,7 @@ def html_table(result: "AuditResult") -> str:
     )
 
 
-def _html_cells(finding: Finding, mark: str) -> tuple[str, ...]:
+def _html_cells(finding: Finding, mark: str, audit: str) -> tuple[str, ...]:
     return (
         finding.group,
         finding.estimand,
@@ -87,7 +90,7 @@ def _html_cells(finding: Finding, mark: str) -> tuple[str, ...]:
         interval(finding.ci),
         p_value(finding.p_value),
         f"{finding.n}",
-        decision_word(finding.decision) + mark,
+        decision_word(finding.decision, audit) + mark,
     )
 
 

@@ -90,8 +90,10 @@ def interval(ci: ConfidenceInterval | None) -> str:
     return f"{low}, {high}"
 
 
-def decision_word(decision: Decision) -> str:
-    """Return the word for a decision."""
+def decision_word(decision: Decision, audit: str = "") -> str:
+    """Return the word for a decision; equivalence that is not shown is inconclusive."""
+    if audit == "certify" and decision is Decision.NOT_DETECTED:
+        return "inconclusive"
     return DECISION_WORDS[decision]
 
 
@@ -122,14 +124,14 @@ def question_words(result: "AuditResult") -> str:
     return words.format(metric=_metric(result) if result.findings else "metric")
 
 
-def finding_words(finding: Finding) -> str:
+def finding_words(finding: Finding, audit: str = "") -> str:
     """Write one finding on one line."""
     if finding.decision is Decision.NOT_TESTED:
         return f"{finding.group}: not tested, n = {finding.n}"
     p = "" if finding.p_value is None else f", p {p_value(finding.p_value)}"
     return (
         f"{finding.group}: {estimand_words(finding.estimand)} {_amount(finding)}{p},"
-        f" n = {finding.n}, {decision_word(finding.decision)}"
+        f" n = {finding.n}, {decision_word(finding.decision, audit)}"
     )
 
 
@@ -142,7 +144,7 @@ def picture_words(result: "AuditResult") -> tuple[str, str]:
     ordered = sorted(tested, key=lambda finding: finding.estimate or 0.0)
     lowest, highest = ordered[0], ordered[-1]
     counts = ", ".join(
-        f"{len(found)} {decision_word(decision)}"
+        f"{len(found)} {decision_word(decision, result.audit)}"
         for decision in Decision
         if (found := _decided(result, decision))
     )
@@ -220,10 +222,10 @@ def _certify(result: "AuditResult") -> str:
     within = _decided(result, Decision.WITHIN_MARGIN)
     beyond = _decided(result, Decision.DETECTED)
     unclear = _decided(result, Decision.NOT_DETECTED)
-    margin = f"{number(result.details.get('margin'))} of {_reference(tested)}"
+    margin = _margin_words(result)
     if len(within) == len(result.findings):
-        return f"All {len(within)} subgroups are shown to have a {metric} within {margin}"
-    counts = f"{len(within)} of {len(tested)} subgroups are shown to be within {margin}"
+        return f"All {len(within)} subgroups are shown to have a {metric} {margin}"
+    counts = f"{len(within)} of {len(tested)} subgroups are shown to be {margin}"
     if beyond:
         verb = "is" if len(beyond) == 1 else "are"
         more = f", {len(unclear)} stay inconclusive" if unclear else ""
@@ -414,13 +416,32 @@ def _reference(findings: Sequence[Finding]) -> str:
 
 
 def _tolerance(result: "AuditResult") -> str:
+    """Write what a flagged group exceeds: ``more than 0.05 above the population``."""
     margin = result.details.get("margin") or 0.0
     reference = _reference(_tested(result))
     side = {"greater": "above", "less": "below"}.get(str(result.details.get("alternative")))
+    if _is_ratio(result):
+        low, high = result.details.get("bounds", (1.0, 1.0))
+        bound = {"above": f"above {number(high)}", "below": f"below {number(low)}"}
+        either = f"outside {number(low)} to {number(high)}"
+        return f"{bound.get(side or '', either)} times that of {reference}"
     if side is None:
         side = "apart from" if margin == 0 else "away from"
     by = f"more than {number(margin)} " if margin else ""
     return f"{by}{side} {reference}"
+
+
+def _is_ratio(result: "AuditResult") -> bool:
+    return result.findings[0].estimand.endswith(" ratio")
+
+
+def _margin_words(result: "AuditResult") -> str:
+    """Write what a certified group lies in: ``within 0.05 of the population``."""
+    reference = _reference(_tested(result))
+    if _is_ratio(result):
+        low, high = result.details.get("bounds", (None, None))
+        return f"between {number(low)} and {number(high)} times {reference}"
+    return f"within {number(result.details.get('margin'))} of {reference}"
 
 
 def _bounds(finding: Finding, sign: int = 1) -> str:

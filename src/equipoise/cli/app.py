@@ -1,100 +1,82 @@
-"""The command line: results on stdout, messages on stderr, an exit code that says it all."""
+"""The command line: ``equipoise``.
 
-import json
+Results go to stdout, messages and progress to stderr. Exit codes: 0 done; 1 the gate asked for by
+``--fail-on`` tripped; 2 wrong usage or data, one line, no traceback; 130 interrupted.
+"""
+
 import sys
-from enum import StrEnum
-from pathlib import Path
-from typing import Annotated
 
 import typer
 
-from equipoise.audits.audit import Audit
-from equipoise.audits.finding import Decision
-from equipoise.audits.plan import read_plan, run_check
-from equipoise.audits.result import AuditResult
-from equipoise.data.datasets import load_compas_counts
+from equipoise._version import __version__
+from equipoise.cli.audit import audit, demo
+from equipoise.cli.init import init
+from equipoise.cli.report import report
 from equipoise.exceptions import EquipoiseError
 
 __all__ = ["app", "main"]
 
+INTERRUPTED = 130
+
 app = typer.Typer(
     name="equipoise",
-    help="Does an algorithm treat groups differently, is it necessary, and what to do about it.",
+    help="Fairness audits with statistical guarantees.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
 )
+app.command()(demo)
+app.command()(init)
+app.command()(audit)
+app.command()(report)
 
 
-class FailOn(StrEnum):
-    """What makes `audit` exit with 1."""
-
-    DETECTED = "detected"
-    NOT_WITHIN_MARGIN = "not-within-margin"
-    NEVER = "never"
+def _version(value: bool) -> None:
+    if value:
+        typer.echo(f"equipoise {__version__}")
+        raise typer.Exit
 
 
 @app.callback()
-def _commands() -> None:
-    """Keep sub-commands, also while there is a single one."""
-
-
-@app.command()
-def demo() -> None:
-    """Audit the bundled COMPAS counts."""
-    audit = Audit(
-        load_compas_counts(),
-        group=["race", "sex"],
-        count="count",
-        y_true="two_year_recid",
-        y_pred="high_risk",
-        y_score="decile_score",
-    )
-    caucasian = {"race": "Caucasian"}
-    _show(audit.disparity("ppv", reference=caucasian, simultaneous=True))
-    _show(audit.flag("fpr", margin=0.05, reference=caucasian))
-    _show(audit.certify("accuracy", margin=0.05, depth=1))
-
-
-@app.command()
-def audit(
-    plan: Annotated[Path, typer.Argument(help="The plan, a TOML file.")],
-    json_file: Annotated[
-        Path | None, typer.Option("--json", help="Write the results to this file.")
-    ] = None,
-    engine: Annotated[str, typer.Option(help="What reads the data: duckdb or spark.")] = "duckdb",
-    fail_on: Annotated[FailOn, typer.Option(help="Exit with 1 on this outcome.")] = FailOn.NEVER,
+def options(
+    version: bool = typer.Option(
+        False, "--version", callback=_version, is_eager=True, help="Print the version and stop."
+    ),
 ) -> None:
-    """Ask the questions of a plan."""
-    read = read_plan(plan)
-    asked = Audit(read.path, engine=engine, **read.roles)
-    results = [run_check(asked, check) for check in read.checks]
-    for result in results:
-        _show(result)
-    if json_file is not None:
-        text = json.dumps([result.to_dict() for result in results], indent=2, allow_nan=False)
-        json_file.write_text(text + "\n", encoding="utf-8")
-    if any(_trips(result, fail_on) for result in results):
-        raise typer.Exit(1)
+    """Fairness audits with statistical guarantees."""
 
 
-def main() -> None:
-    """Run the command line; an error of ours is one line on stderr and exit code 2."""
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line and leave with its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that cannot show a group's name shows "?" instead of stopping the audit.
+        stream.reconfigure(errors="replace")  # type: ignore[union-attr]
+    sys.exit(_run(arguments))
+
+
+def _run(arguments: list[str] | None) -> int:
+    command = typer.main.get_command(app)
     try:
-        app()
+        code = command.main(arguments, prog_name="equipoise", standalone_mode=False)
+    except typer.TyperException as error:
+        words = error.format_message()
+        # Without any argument the message is the help of the command.
+        _complain(words if "\n" in words else f"equipoise: {words} See `equipoise --help`.")
+        return 2
     except EquipoiseError as error:
-        sys.stderr.write(f"equipoise: {error}\n")
-        sys.exit(2)
+        _complain(f"equipoise: {' '.join(str(error).split())}")
+        return 2
+    except (KeyboardInterrupt, typer.Abort):
+        code = INTERRUPTED
+    if code == INTERRUPTED:
+        _complain("equipoise: interrupted; no file was changed.")
+    return code if isinstance(code, int) else 0
 
 
-def _show(result: AuditResult) -> None:
-    typer.echo(f"{result}\n")
+def _complain(words: str) -> None:
+    typer.echo(words, err=True)
 
 
-def _trips(result: AuditResult, fail_on: FailOn) -> bool:
-    if fail_on is FailOn.DETECTED:
-        return result.detected
-    if fail_on is FailOn.NOT_WITHIN_MARGIN:
-        decisions = [finding.decision for finding in result.findings]
-        return any(decision is not Decision.WITHIN_MARGIN for decision in decisions)
-    return False
+if __name__ == "__main__":
+    main()

@@ -8,19 +8,23 @@ import numpy as np
 from equipoise._typing import AnyArray
 from equipoise.exceptions import DataError
 
-__all__ = ["collect", "engine_error", "from_engine"]
+__all__ = ["collect", "engine_error", "fetch", "from_engine"]
 
 
 def collect(frame: "nw.LazyFrame[Any]") -> dict[str, AnyArray]:
     """Run a query; return its columns as numpy arrays."""
+    native = fetch(frame).to_native()
+    return {name: _array(native.column(name)) for name in native.column_names}
+
+
+def fetch(frame: "nw.LazyFrame[Any]") -> "nw.DataFrame[Any]":
+    """Run a query; return its rows as an Arrow table in a narwhals `DataFrame`."""
     try:
-        collected = frame.collect(backend="pyarrow")
+        return frame.collect(backend="pyarrow")
     except Exception as error:
         if not from_engine(error):
             raise
         raise engine_error(error) from error
-    native = collected.to_native()
-    return {name: _array(native.column(name)) for name in native.column_names}
 
 
 def from_engine(error: Exception) -> bool:

@@ -54,6 +54,11 @@ class RoleColumns:
                     f"`bins` needs a numeric column; {column!r} is {self.schema[column]}."
                 )
 
+    def size(self) -> int:
+        """Count the rows; a row that stands for several counts as many."""
+        rows = nw.len() if self.roles.count is None else nw.col(self.roles.count).sum()
+        return int(collect(self.frame.select(size=rows))["size"][0])
+
     def value(self, role: str) -> nw.Expr:
         """Return a role as a number; labels become 1 where they equal `positive`, else 0."""
         column = self.roles.column(role)

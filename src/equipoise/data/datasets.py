@@ -76,11 +76,7 @@ def load_compas_counts() -> Any:
     7214
     """
     with resources.as_file(resources.files("equipoise.data") / "compas_counts.csv") as path:
-        relation = connection().read_csv(str(path))
-        return relation.project(
-            "race, sex, age_cat, decile_score, (decile_score >= 5)::BIGINT AS high_risk,"
-            ' two_year_recid, "count"'
-        ).to_arrow_table()
+        return connection().read_csv(str(path)).to_arrow_table()
 
 
 def fetch_compas() -> Any:

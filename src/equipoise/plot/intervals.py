@@ -62,9 +62,9 @@ def forest(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes":
     for row, k in enumerate(shown):
         _line(axes, row, k, result.findings[k], edge)
     axes.axvline(null, color="#444444", lw=0.8, zorder=0)
-    margin = result.details.get("margin")
-    if margin:
-        axes.axvspan(null - margin, null + margin, color="#009E73", alpha=0.12, lw=0)
+    low, high = result.details.get("bounds", (null, null))
+    if low < high:
+        axes.axvspan(low, high, color="#009E73", alpha=0.12, lw=0)
     # Group names come from the data: a dollar sign in one is not mathematics.
     axes.set_yticks(
         range(len(shown)),

@@ -12,8 +12,9 @@ from markupsafe import Markup
 from equipoise.audits import wording
 from equipoise.audits.assumptions import assumptions
 from equipoise.audits.dossier import Check, Dossier
-from equipoise.audits.finding import Finding
+from equipoise.audits.finding import Finding, Note
 from equipoise.audits.gate import Outcome, outcome
+from equipoise.audits.result import AuditResult
 from equipoise.audits.tables import footnotes
 from equipoise.report.figures import figure
 from equipoise.report.sections import sections
@@ -108,8 +109,7 @@ def _asset(name: str) -> str:
 def _view(check: Check) -> dict[str, Any]:
     """Everything the template shows of one check."""
     result = check.result
-    marks, notes = footnotes(result)
-    del marks
+    _, notes = footnotes(result)
     shown = outcome(result)
     constant = {
         name: getattr(result.findings[0], name)
@@ -117,6 +117,7 @@ def _view(check: Check) -> dict[str, Any]:
         if len({getattr(f, name) for f in result.findings}) == 1
     }
     varying = [name for name in ("estimand", "reference", "method") if name not in constant]
+    rows = _rows(result, varying, notes)
     return {
         "check": check,
         "result": result,
@@ -126,44 +127,62 @@ def _view(check: Check) -> dict[str, Any]:
         "outcome_word": OUTCOME_WORDS[shown],
         "joint": None if result.joint is None else wording.joint_line(result.joint),
         "figure": figure(result, prefix=f"fig-{check.id}") if result.findings else None,
-        "columns": _columns(varying),
-        "rows": [_row(finding, varying, notes) for finding in result.findings],
+        "columns": _columns(varying, with_values="values" in result.details),
+        "rows": rows,
         "caption": _caption(constant),
-        "decisions": sorted({wording.decision_word(f.decision) for f in result.findings}),
+        "decisions": sorted({row.decision for row in rows}),
         "notes": notes,
         "assumptions": assumptions(result),
     }
 
 
-def _columns(varying: list[str]) -> list[tuple[str, str]]:
+def _columns(varying: list[str], *, with_values: bool) -> list[tuple[str, str]]:
     """Name and kind of every column after the group and the decision."""
     words = [(name.capitalize(), "text") for name in varying]
-    numbers = ("Estimate", "Low", "High", "p", "Unadjusted p", "Statistic", "n")
+    values = ("Value", "Reference value") if with_values else ()
+    numbers = (*values, "Estimate", "Low", "High", "p", "Unadjusted p", "Statistic", "n")
     return words + [(name, "number") for name in numbers]
 
 
-def _row(finding: Finding, varying: list[str], notes: list[Any]) -> Row:
+def _rows(result: AuditResult, varying: list[str], notes: list[Note]) -> list[Row]:
+    values = {entry["group"]: entry for entry in result.details.get("values", ())}
+    rows = []
+    for finding in result.findings:
+        words = tuple(
+            Cell(text=wording.estimand_words(text) if name == "estimand" else text)
+            for name in varying
+            for text in (getattr(finding, name),)
+        )
+        numbers: tuple[Cell, ...] = ()
+        if values:
+            entry = values.get(finding.group, {})
+            numbers = (_number(entry.get("group_value")), _number(entry.get("target_value")))
+        rows.append(
+            Row(
+                group=finding.group,
+                cells=(*words, *numbers, *_numbers(finding)),
+                decision=wording.decision_word(finding.decision, result.audit),
+                marks=tuple(notes.index(note) + 1 for note in finding.notes),
+            )
+        )
+    return rows
+
+
+def _number(value: float | None) -> Cell:
+    return Cell(text=wording.number(value), value=value)
+
+
+def _numbers(finding: Finding) -> tuple[Cell, ...]:
     ci = finding.ci
-    words = tuple(
-        Cell(text=wording.estimand_words(text) if name == "estimand" else text)
-        for name in varying
-        for text in (getattr(finding, name),)
-    )
     low, high = (None, None) if ci is None else (ci.low, ci.high)
-    return Row(
-        group=finding.group,
-        cells=(
-            *words,
-            Cell(text=wording.number(finding.estimate), value=finding.estimate),
-            Cell(text=_bound(low, open_side=ci is not None), value=low),
-            Cell(text=_bound(high, open_side=ci is not None), value=high),
-            Cell(text=wording.p_value(finding.p_value), value=finding.p_value),
-            Cell(text=wording.p_value(finding.p_value_raw), value=finding.p_value_raw),
-            Cell(text=wording.number(finding.statistic), value=finding.statistic),
-            Cell(text=f"{finding.n:,}", value=finding.n),
-        ),
-        decision=wording.decision_word(finding.decision),
-        marks=tuple(notes.index(note) + 1 for note in finding.notes),
+    return (
+        _number(finding.estimate),
+        Cell(text=_bound(low, open_side=ci is not None), value=low),
+        Cell(text=_bound(high, open_side=ci is not None), value=high),
+        Cell(text=wording.p_value(finding.p_value), value=finding.p_value),
+        Cell(text=wording.p_value(finding.p_value_raw), value=finding.p_value_raw),
+        _number(finding.statistic),
+        Cell(text=f"{finding.n:,}", value=finding.n),
     )
 
 

@@ -67,13 +67,22 @@ def test_flag_names_the_subgroups_by_size_of_the_gap():
     audit = result(
         "flag",
         [finding(f"g={k}", 0.1 * k, 0.0, 0.5, decision=FOUND) for k in range(1, 6)],
-        details={"margin": 0.05, "alternative": "greater"},
+        details={"margin": 0.05, "alternative": "greater", "bounds": [-0.05, 0.05]},
     )
     sentence = headline(audit)
     assert sentence.startswith(
         "5 of 5 subgroups have a false positive rate more than 0.05 above the population:"
         " g=5, g=4, g=3 and 2 more; the largest gap is g=5, 0.5 above the population"
     )
+
+
+def test_a_ratio_is_flagged_and_certified_against_its_bounds():
+    line = finding("sex=F", 0.7, 0.6, 0.78, estimand="selection_rate ratio", decision=FOUND)
+    details = {"margin": 0.2, "bounds": [0.8, 1.25], "null_value": 1.0, "alternative": "less"}
+    flagged = headline(result("flag", [line], details=details))
+    assert "has a selection rate below 0.8 times that of the population: sex=F" in flagged
+    certified = headline(result("certify", [line], details=details))
+    assert "shown to be between 0.8 and 1.25 times the population" in certified
 
 
 def test_certify_separates_within_beyond_and_inconclusive():

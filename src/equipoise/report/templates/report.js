@@ -74,4 +74,143 @@
 
   for (const table of document.querySelectorAll("table.findings")) makeSortable(table);
   for (const check of document.querySelectorAll(".check")) makeFilter(check);
+
+  // Centred kernel of the generalized entropy index: at least zero, continuous in the order.
+  const kernel = (x, order) => {
+    if (Math.abs(order) < 1e-7) return x - 1 - Math.log(x);
+    if (Math.abs(order - 1) < 1e-7) return x * Math.log(x) - x + 1;
+    return (Math.expm1(order * Math.log(x)) - order * (x - 1)) / (order * (order - 1));
+  };
+
+  const index = (levels, order) => {
+    const mean = levels.reduce((sum, [share, benefit]) => sum + share * benefit, 0);
+    return levels.reduce(
+      (sum, [share, benefit]) => sum + (share > 0 ? share * kernel(benefit / mean, order) : 0), 0,
+    );
+  };
+
+  // P is the share of the protected class; u, v are the harmful and the benign error rate.
+  const design = ({ kind, base_rate, kappa, minimum_benefit, order }) => {
+    const P = kind === "punitive" ? 1 - base_rate : base_rate;
+    const Q = 1 - P;
+    const effective = kappa * Q / P;
+    if (!(effective > 1)) return { needed: P / Q };
+    const low = minimum_benefit;
+    const high = 1 - (1 - low) / effective;
+    const at = (u, v) => index([[P * u, low], [Q * (1 - v), high], [P * (1 - u) + Q * v, 1]], order);
+    const corners = kappa >= 1 ? [[0, 0], [1, 0], [1, 1], [1 / kappa, 1]] : [[0, 0], [1, 0], [1, kappa]];
+    const cap = Math.min(...corners.map(([u, v]) => at(u, v)));
+    const mean = (u, v) => P * u * low + Q * (1 - v) * high + P * (1 - u) + Q * v;
+    return { low, high, at, cap, mean, limit: P + Q * high };
+  };
+
+  const largestHarm = (scheme, kappa) => {
+    let [inside, outside] = [0, Math.min(1, 1 / kappa)];
+    for (let step = 0; step < 60; step += 1) {
+      const middle = (inside + outside) / 2;
+      if (scheme.at(middle, 1) < scheme.cap) inside = middle; else outside = middle;
+    }
+    return inside;
+  };
+
+  const written = (x) => {
+    if (x === 0) return "0";
+    return Math.abs(x) >= 0.001 ? String(Number(x.toPrecision(3))) : x.toExponential(2);
+  };
+
+  const SIZE = 320;
+  const [LEFT, TOP, SIDE] = [44, 10, 260];
+
+  const draw = (drawing, scheme, { kind, kappa, fpr, fnr }) => {
+    const node = (tag, attributes, text) => {
+      const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+      for (const [name, entry] of Object.entries(attributes)) element.setAttribute(name, entry);
+      if (text) element.textContent = text;
+      return element;
+    };
+    const x = (rate) => LEFT + SIDE * rate;
+    const y = (rate) => TOP + SIDE * (1 - rate);
+    const cells = { allowed: "", capped: "" };
+    const N = 65;
+    const w = SIDE / N;
+    for (let i = 0; i < N; i += 1) {
+      for (let j = 0; j < N; j += 1) {
+        const [p, n] = [(i + 0.5) / N, (j + 0.5) / N];
+        const [u, v] = kind === "punitive" ? [p, n] : [n, p];
+        const cell = `M${x(i / N).toFixed(1)} ${y((j + 1) / N).toFixed(1)}h${w}v${w}h${-w}z`;
+        if (v > kappa * u) cells.allowed += cell;
+        if (scheme.at(u, v) < scheme.cap) cells.capped += cell;
+      }
+    }
+    const end = Math.min(1, 1 / kappa);
+    const [lx, ly] = kind === "punitive" ? [end, kappa * end] : [kappa * end, end];
+    const ticks = [0, 0.5, 1].flatMap((rate) => [
+      node("text", { x: x(rate), y: TOP + SIDE + 16, "text-anchor": "middle" }, String(rate)),
+      node("text", { x: LEFT - 6, y: y(rate) + 4, "text-anchor": "end" }, String(rate)),
+    ]);
+    drawing.replaceChildren(
+      node("path", { class: "allowed", d: cells.allowed }),
+      node("path", { class: "capped", d: cells.capped }),
+      node("path", { class: "line", d: `M${x(0)} ${y(0)}L${x(lx)} ${y(ly)}` }),
+      node("rect", { class: "axis", x: LEFT, y: TOP, width: SIDE, height: SIDE }),
+      ...ticks,
+      node("text", { x: LEFT + SIDE / 2, y: SIZE - 8, "text-anchor": "middle" }, "false positive rate"),
+      node("text", { x: 12, y: TOP + SIDE / 2, "text-anchor": "middle",
+        transform: `rotate(-90 12 ${TOP + SIDE / 2})` }, "false negative rate"),
+      node("path", { class: "model", d: `M${x(fpr)} ${y(fnr) - 7}l7 7l-7 7l-7 -7z` }),
+    );
+  };
+
+  const makeExplorer = (explorer) => {
+    const form = explorer.querySelector("form");
+    const verdict = explorer.querySelector(".verdict");
+    const drawing = explorer.querySelector(".drawing");
+    explorer.querySelector("[data-static]").hidden = true;
+    const put = (name, number) => {
+      const place = explorer.querySelector(`[data-output="${name}"]`);
+      place.dataset.value = number === undefined ? "" : number;
+      place.textContent = number === undefined ? "–" : written(number);
+    };
+    const names = ["b00", "b01", "b10", "b11", "index", "cap", "contrast", "mean", "limit", "largest_harm"];
+    const refuse = (words) => {
+      verdict.textContent = words;
+      drawing.replaceChildren();
+      for (const name of names) put(name, undefined);
+    };
+    const update = () => {
+      const fields = { kind: form.elements.kind.value };
+      for (const input of form.querySelectorAll("input")) {
+        if (!input.checkValidity() || input.value === "") {
+          refuse(`${input.parentElement.textContent.trim()}: a number from ${input.min} to ${input.max} is needed.`);
+          return;
+        }
+        fields[input.name] = input.valueAsNumber;
+      }
+      const scheme = design(fields);
+      if (scheme.needed !== undefined) {
+        refuse(`This ratio cannot be encoded at this base rate: κ must be above ${written(scheme.needed)}.`);
+        return;
+      }
+      const { low, high, at, cap, mean, limit } = scheme;
+      const punitive = fields.kind === "punitive";
+      const [u, v] = punitive ? [fields.fpr, fields.fnr] : [fields.fnr, fields.fpr];
+      const matrix = punitive ? [1, 1, low, high] : [high, low, 1, 1];
+      ["b00", "b01", "b10", "b11"].forEach((name, k) => put(name, matrix[k]));
+      put("index", at(u, v));
+      put("cap", cap);
+      put("contrast", v - fields.kappa * u);
+      put("mean", mean(u, v));
+      put("limit", limit);
+      put("largest_harm", largestHarm(scheme, fields.kappa));
+      const keeps = v > fields.kappa * u ? "keeps the ratio" : "does not keep the ratio";
+      const below = at(u, v) < cap ? "below the cap" : "not below the cap";
+      verdict.textContent = `The model ${keeps}; its index is ${below}.`;
+      draw(drawing, scheme, fields);
+    };
+    form.addEventListener("submit", (event) => event.preventDefault());
+    form.addEventListener("input", update);
+    update();
+  };
+
+  for (const explorer of document.querySelectorAll(".explorer")) makeExplorer(explorer);
 })();

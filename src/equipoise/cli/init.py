@@ -1,0 +1,48 @@
+"""``equipoise init``: look at a table and write a plan."""
+
+import os
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from equipoise._typing import Template
+from equipoise.audits.draft import draft, draft_text
+from equipoise.cli.files import check_writable, write_all
+from equipoise.data.profile import profile
+from equipoise.exceptions import InvalidParameterError
+
+__all__ = ["init"]
+
+
+def init(
+    data: Annotated[str, typer.Argument(metavar="DATA", help="A csv or parquet file.")],
+    output: Annotated[
+        Path, typer.Option("--output", metavar="TOML", help="Write the plan to this file.")
+    ] = Path("audit.toml"),
+    template: Annotated[
+        Template | None,
+        typer.Option(help="Ask the questions of a rule instead of the usual ones."),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing plan.")] = False,
+) -> None:
+    """Look at a table, guess which column plays which part, and write a commented plan."""
+    check_writable(output)
+    if output.exists() and not force:
+        raise InvalidParameterError(
+            f"{str(output)!r} exists. Pass `--force` to replace it, or another `--output`."
+        )
+    drafted = draft(profile(data))
+    checks = None if template is None else template_checks(template)
+    here = os.path.relpath(data, output.parent) if not os.path.isabs(data) else data  # noqa: PTH117
+    write_all({output: draft_text(drafted, path=Path(here).as_posix(), checks=checks)})
+    for role, reason in drafted.reasons.items():
+        typer.echo(f"{role} = {drafted.roles[role]}: {reason}", err=True)
+    typer.echo(f"wrote {output}; now run: equipoise audit {output} --output report.html", err=True)
+
+
+def template_checks(name: Template) -> str:
+    """Return the part of a shipped plan that follows its ``[data]`` table."""
+    text = (files("equipoise") / "plans" / f"{name}.toml").read_text(encoding="utf-8")
+    return text[text.index("# ---- questions") :]

@@ -1,0 +1,334 @@
+"""From a file to a decision through the command line: output, files and exit codes."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tomllib
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import equipoise
+from equipoise.cli.app import main
+
+PLANS = Path(equipoise.__file__).parent / "plans"
+MODULE = ("-m", "equipoise.cli.app")
+SRC = str(Path(equipoise.__file__).parents[1])
+
+
+class Done:
+    """How a run ended."""
+
+    def __init__(self, returncode, stdout, stderr):
+        self.returncode, self.stdout, self.stderr = returncode, stdout, stderr
+
+
+@pytest.fixture
+def run(capsys, monkeypatch):
+    """Run the command line in this process, in a folder."""
+
+    def run_in(*arguments, cwd="."):
+        monkeypatch.chdir(cwd)
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as left:
+            main([str(argument) for argument in arguments])
+        written = capsys.readouterr()
+        return Done(left.value.code, written.out, written.err)
+
+    return run_in
+
+
+def start(code, *arguments, cwd):
+    """Run the command line in a process of its own."""
+    return subprocess.Popen(
+        [sys.executable, *code, *map(str, arguments)],
+        cwd=cwd,
+        env=os.environ | {"PYTHONPATH": SRC, "OMP_NUM_THREADS": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def complaint(done):
+    """The single line of a run that went wrong."""
+    assert done.returncode == 2, done.stderr
+    assert done.stdout == ""
+    lines = [line for line in done.stderr.splitlines() if not line.startswith("check ")]
+    assert len(lines) == 1, done.stderr
+    assert "Traceback" not in done.stderr
+    return lines[0]
+
+
+@pytest.fixture
+def loans(tmp_path):
+    """Applicants of two groups approved at 70% and 45%."""
+    rng = np.random.default_rng(5)
+    n = 600
+    sex = np.where(np.arange(n) % 2, "M", "F")
+    approved = (rng.random(n) < np.where(sex == "M", 0.7, 0.45)).astype(int)
+    repaid = (rng.random(n) < 0.6).astype(int)
+    score = np.round(rng.random(n), 3)
+    lines = [f"{a},{b},{c},{d}" for a, b, c, d in zip(sex, approved, repaid, score, strict=True)]
+    file = tmp_path / "loans.csv"
+    file.write_text("sex,approved,repaid,credit_score\n" + "\n".join(lines) + "\n")
+    return file
+
+
+PLAN = """
+[data]
+path = "loans.csv"
+group = "sex"
+y_pred = "approved"
+
+[[check]]
+id = "gaps"
+question = "disparity"
+metric = "selection_rate"
+
+[[check]]
+id = "within"
+question = "certify"
+metric = "selection_rate"
+margin = {margin}
+"""
+
+
+def write_plan(folder, margin=0.3, text=PLAN):
+    file = folder / "audit.toml"
+    file.write_text(text.format(margin=margin), encoding="utf-8")
+    return file
+
+
+def test_init_then_audit_then_report(run, loans):
+    folder = loans.parent
+    started = run("init", "loans.csv", cwd=folder)
+    assert started.returncode == 0, started.stderr
+    assert "now run: equipoise audit audit.toml" in started.stderr
+    plan = tomllib.loads((folder / "audit.toml").read_text())
+    assert plan["data"]["group"] == ["sex"]
+
+    audited = run(
+        "audit", "audit.toml", "--output", "report.html", "--json", "results.json", cwd=folder
+    )
+    assert audited.returncode == 0, audited.stderr
+    assert "The selection rate differs between subgroups" in re.sub(r"\s+", " ", audited.stdout)
+    assert "check 1: disparity-selection_rate" in audited.stderr
+    results = json.loads((folder / "results.json").read_text(encoding="utf-8"))
+    assert results["schema_version"] == 1
+    assert results["data"]["files"][0]["bytes"] == loans.stat().st_size
+    assert results["data"]["rows"] == 600
+
+    rebuilt = run("report", "results.json", "--output", "again.html", cwd=folder)
+    assert rebuilt.returncode == 0, rebuilt.stderr
+    assert (folder / "again.html").read_bytes() == (folder / "report.html").read_bytes()
+
+
+def test_init_keeps_an_existing_plan_unless_forced(run, loans):
+    folder = loans.parent
+    assert run("init", "loans.csv", cwd=folder).returncode == 0
+    assert "exists. Pass `--force`" in complaint(run("init", "loans.csv", cwd=folder))
+    assert run("init", "loans.csv", "--force", cwd=folder).returncode == 0
+
+
+@pytest.mark.parametrize("template", ["four-fifths", "nyc-ll144", "lending"])
+def test_a_template_runs_on_the_users_data(run, loans, template):
+    folder = loans.parent
+    assert run("init", "loans.csv", "--template", template, cwd=folder).returncode == 0
+    done = run("audit", "audit.toml", "--quiet", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert "times the rest" in done.stdout
+
+
+def test_a_plan_written_elsewhere_finds_the_data(run, loans, tmp_path_factory):
+    other = tmp_path_factory.mktemp("plans")
+    assert run("init", loans, "--output", other / "p.toml", cwd=loans.parent).returncode == 0
+    assert run("audit", other / "p.toml", "--quiet", cwd="/").returncode == 0
+
+
+def test_the_gate_trips_on_decisions(run, loans):
+    folder = loans.parent
+    plan = write_plan(folder)
+    assert run("audit", plan, cwd=folder).returncode == 0
+    tripped = run("audit", plan, "--fail-on", "detected", "--output", "r.html", cwd=folder)
+    assert tripped.returncode == 1
+    assert "gate --fail-on detected tripped by 1 of 2 checks: gaps" in tripped.stderr
+    assert (folder / "r.html").exists()
+    assert run("audit", plan, "--fail-on", "not-within-margin", cwd=folder).returncode == 0
+    write_plan(folder, margin=0.13)
+    strict = run("audit", plan, "--fail-on", "not-within-margin", cwd=folder)
+    assert strict.returncode == 1
+    assert "within" in strict.stderr
+
+
+def test_a_gate_on_margins_needs_a_check_with_one(run, loans):
+    plan = write_plan(loans.parent, text=PLAN.split('[[check]]\nid = "within"', maxsplit=1)[0])
+    done = run("audit", plan, "--fail-on", "not-within-margin", cwd=loans.parent)
+    assert 'needs a check with question = "certify"' in complaint(done)
+
+
+def test_junit_shows_which_subgroup_failed(run, loans):
+    folder = loans.parent
+    run(*("audit", write_plan(folder), "--junit", "junit.xml", "--fail-on", "detected"), cwd=folder)
+    root = ET.parse(folder / "junit.xml").getroot()
+    failed = [
+        case.get("name") for case in root.iter("testcase") if case.find("failure") is not None
+    ]
+    assert failed == ["sex=F", "sex=M", "all groups jointly"]
+
+
+def test_quiet_prints_one_line_for_each_check_and_nothing_else(run, loans):
+    done = run("audit", write_plan(loans.parent), "--quiet", cwd=loans.parent)
+    assert [line.split(":")[:2] for line in done.stdout.splitlines()] == [
+        ["gaps", " detected"],
+        ["within", " within margin"],
+    ]
+    assert done.stderr == ""
+
+
+def test_json_to_stdout_is_json_alone(run, loans):
+    done = run("audit", write_plan(loans.parent), "--json", "-", cwd=loans.parent)
+    assert len(json.loads(done.stdout)["checks"]) == 2
+
+
+def test_bonferroni_shares_the_level_among_the_checks(run, loans):
+    text = PLAN + '\n[report]\nmultiplicity = "bonferroni"\nalpha = 0.1\n'
+    done = run("audit", write_plan(loans.parent, text=text), "--json", "-", cwd=loans.parent)
+    checks = json.loads(done.stdout)["checks"]
+    assert [check["result"]["alpha"] for check in checks] == [0.05, 0.05]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("loans.csv", "lons.csv"), "File '.*lons.csv' not found"),
+        (('group = "sex"', 'group = "sez"'), "Column 'sez' not found. Did you mean 'sex'"),
+        (('metric = "selection_rate"', 'metric = "tprr"'), "Check 'gaps': .*Did you mean 'tpr'"),
+        (("[[check]]", "[[chek]]"), "no key 'chek'. Did you mean 'check'"),
+        (('id = "within"', 'id = "gaps"'), "two checks have the id 'gaps'"),
+        (("margin = {margin}", "margin = -1"), "Check 'within': `margin` must be"),
+        (("margin = {margin}", 'margin = "x"'), "Check 'within': `margin` must be"),
+        (('y_pred = "approved"', 'y_pred = "repaid_"'), "Did you mean 'repaid'"),
+    ],
+)
+def test_a_wrong_plan_is_one_line_and_exit_2(run, loans, change, message):
+    plan = write_plan(loans.parent, text=PLAN.replace(*change))
+    done = run("audit", plan, "--output", "report.html", cwd=loans.parent)
+    assert re.search(message, complaint(done))
+    assert not (loans.parent / "report.html").exists()
+
+
+def test_a_wrong_delimiter_is_named(run, tmp_path):
+    (tmp_path / "loans.csv").write_text("sex#approved\nF#1\nM#0\n")
+    assert "single column" in complaint(run("init", "loans.csv", cwd=tmp_path))
+    assert "single column" in complaint(run("audit", write_plan(tmp_path), cwd=tmp_path))
+
+
+def test_an_unreadable_file_is_named(run, tmp_path):
+    (tmp_path / "loans.parquet").write_bytes(b"not parquet at all")
+    assert "Cannot read 'loans.parquet'" in complaint(run("init", "loans.parquet", cwd=tmp_path))
+
+
+@pytest.mark.parametrize("option", ["--output", "--json", "--junit"])
+def test_a_missing_folder_is_found_before_the_work(run, loans, option):
+    plan = write_plan(loans.parent)
+    done = run("audit", plan, option, "no/such/file", cwd=loans.parent)
+    assert "Folder 'no/such' for 'file' does not exist" in complaint(done)
+    assert "check 1" not in done.stderr
+
+
+def test_a_full_disk_leaves_neither_a_file_nor_a_part_of_it(run, loans):
+    folder = loans.parent
+    (folder / "report.html").write_text("the old report")
+    before = sorted(folder.iterdir())
+    code = (
+        "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (20000, 20000));"
+        "from equipoise.cli.app import main; main(sys.argv[1:])"
+    )
+    plan = write_plan(folder)
+    before = sorted(folder.iterdir())
+    process = start(["-c", code], "audit", plan, "--output", "report.html", "--quiet", cwd=folder)
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode == 2
+    assert "'report.html' cannot be written: File too large." in errors
+    assert (folder / "report.html").read_text() == "the old report"
+    assert sorted(folder.iterdir()) == before
+
+
+def test_an_interrupt_is_one_line_and_leaves_nothing_half_written(run, loans):
+    folder = loans.parent
+    checks = "".join(
+        f'\n[[check]]\nquestion = "disparity"\nmetric = "selection_rate"\nid = "c{k}"\n'
+        for k in range(500)
+    )
+    plan = write_plan(folder, text=PLAN + checks)
+    before = sorted(folder.iterdir())
+    process = start(MODULE, "audit", plan, "--output", "report.html", cwd=folder)
+    while not process.stderr.readline().startswith("check 3"):
+        pass
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert errors.splitlines()[-1] == "equipoise: interrupted; no file was changed."
+    assert "Traceback" not in errors
+    assert sorted(folder.iterdir()) == before
+
+
+def test_a_reader_that_leaves_early_is_no_error(run, loans):
+    plan = write_plan(loans.parent)
+    process = start(MODULE, "audit", plan, cwd=loans.parent)
+    process.stdout.close()
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode == 0
+    assert "Traceback" not in errors
+
+
+def test_strange_names_reach_the_terminal_harmlessly(run, tmp_path):
+    names = ["\x1b[31mred", "<script>", "😀", "שלום", "x" * 500, '"quoted"']
+    rows = "".join(
+        '"' + name.replace('"', '""') + f'",{k % 2}\n' for name in names for k in range(40)
+    )
+    (tmp_path / "loans.csv").write_text("sex,approved\n" + rows, encoding="utf-8")
+    done = run("audit", write_plan(tmp_path), "--output", "r.html", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "\x1b" not in done.stdout
+    page = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert page.count("<script") == 1
+
+
+def test_results_that_are_not_ours_are_refused(run, tmp_path):
+    (tmp_path / "a.json").write_text("[1, 2")
+    assert "is not JSON" in complaint(run("report", "a.json", cwd=tmp_path))
+    (tmp_path / "a.json").write_text('{"a": 1}')
+    assert "found no 'checks'" in complaint(run("report", "a.json", cwd=tmp_path))
+    (tmp_path / "a.json").write_text('{"schema_version": 99, "checks": []}')
+    assert "schema_version 99" in complaint(run("report", "a.json", cwd=tmp_path))
+    (tmp_path / "a.json").write_text('{"schema_version": 1, "checks": [{"id": "x"}]}')
+    assert "incomplete or were edited" in complaint(run("report", "a.json", cwd=tmp_path))
+    assert "not found" in complaint(run("report", "none.json", cwd=tmp_path))
+
+
+def test_the_demo_is_quick_and_needs_nothing(run, tmp_path):
+    done = run("demo", "--output", "report.html", "--json", "results.json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "race=African-American & sex=Male" in re.sub(r"\s+", " ", done.stdout)
+    questions = {
+        check["question"] for check in json.loads((tmp_path / "results.json").read_text())["checks"]
+    }
+    assert {"disparity", "flag", "certify"} <= questions
+
+
+def test_usage_errors_are_one_line(run):
+    for arguments in (["audit"], ["audit", "x.toml", "--fail-on", "maybe"], ["nothing"]):
+        assert complaint(run(*arguments, cwd=".")).startswith("equipoise: ")
+
+
+def test_version_and_help(run):
+    assert run("--version", cwd=".").stdout == f"equipoise {equipoise.__version__}\n"
+    assert "demo" in run("--help", cwd=".").stdout

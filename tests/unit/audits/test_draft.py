@@ -1,0 +1,91 @@
+"""`init` guesses roles, says why, and writes a plan that can be read."""
+
+import pytest
+
+from equipoise.audits.draft import draft, draft_text
+from equipoise.audits.plan import parse_plan
+from equipoise.data.profile import profile
+from equipoise.exceptions import DataError
+
+
+def drafted(**columns):
+    return draft(profile(columns))
+
+
+N = 60
+
+
+def test_names_and_values_give_the_roles():
+    guess = drafted(
+        applicant_id=list(range(N)),
+        person=[k // 2 for k in range(N)],
+        race=["a", "b", "c"] * (N // 3),
+        sex=["F", "M"] * (N // 2),
+        credit_score=[0.01 * k for k in range(N)],
+        approved=[0, 1] * (N // 2),
+        repaid=[1, 0, 0] * (N // 3),
+        weight=[1.5 + k for k in range(N)],
+    )
+    assert guess.roles == {
+        "cluster": "person",
+        "weight": "weight",
+        "y_pred": "approved",
+        "y_score": "credit_score",
+        "y_true": "repaid",
+        "group": ["race", "sex"],
+    }
+    assert "identifier" in guess.left["applicant_id"]
+    assert "F, M" in guess.reasons["group"]
+
+
+def test_an_experiment_is_recognised():
+    guess = drafted(
+        region=["n", "s"] * 30,
+        treated=[0, 1, 1] * 20,
+        uplift_hat=[0.01 * k for k in range(60)],
+        converted=[0, 1] * 30,
+    )
+    assert guess.roles["treatment"] == "treated"
+    assert guess.roles["effect_pred"] == "uplift_hat"
+    assert guess.roles["y_true"] == "converted"
+
+
+def test_text_labels_get_a_positive_one_and_missing_values_are_counted():
+    guess = drafted(sex=["F", "M", None] * 20, hired=["no", "yes"] * 30)
+    assert guess.roles["positive"] == "yes"
+    assert guess.roles["missing"] == "drop"
+    assert "sex 20" in guess.reasons["missing"]
+
+
+def test_an_age_in_years_is_cut_into_bands():
+    guess = drafted(age=list(range(20, 80)), selected=[0, 1] * 30)
+    assert guess.roles["group"] == ["age"]
+    assert guess.roles["bins"] == {"age": [25, 45]}
+
+
+def test_a_word_that_contains_age_is_not_an_age():
+    guess = drafted(messages=["a", "b"] * 30, sex=["F", "M"] * 30, y=[0, 1, 1] * 20)
+    assert guess.roles["group"] == ["sex"]
+
+
+def test_without_a_group_there_is_no_plan():
+    with pytest.raises(DataError, match="No column looks like a group"):
+        drafted(x=[0.1 * k for k in range(40)], approved=[0, 1] * 20)
+
+
+def test_without_anything_to_compare_there_is_no_plan():
+    with pytest.raises(DataError, match="No column looks like an outcome"):
+        drafted(sex=["F", "M"] * 20, note=[f"note {k % 35}" for k in range(40)])
+
+
+def test_an_empty_table_is_refused():
+    with pytest.raises(DataError, match="no rows"):
+        drafted(sex=[], approved=[])
+
+
+def test_names_that_break_toml_are_quoted():
+    name = 'sex "\n] x = 1 #\x7f'
+    guess = drafted(**{name: ["a\nb", '"'] * 20, "approved": [0, 1] * 20})
+    plan = parse_plan(draft_text(guess, path='a"b\\c.csv'))
+    assert plan.roles["group"] == [name]
+    assert plan.path.endswith('a"b\\c.csv')
