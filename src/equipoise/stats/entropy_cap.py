@@ -253,14 +253,16 @@ class CapCheck:
     ----------
     harmful_rate, benign_rate : float
         u and v.
-    contrast, contrast_low : float
-        v - kappa u and its one-sided lower bound.
+    contrast, contrast_low, contrast_high : float
+        v - kappa u and its one-sided bounds.
     index, index_high : float
         The index at the design's benefits and its one-sided upper bound.
     cap : float
         Of the design.
     contrast_shown, index_shown : bool
         Whether the bound proves kappa u < v, directly or through the cap.
+    contrast_refuted : bool
+        Whether the bound proves kappa u > v.
     exact : bool
         Whether the contrast's bound is a Clopper-Pearson rectangle, because errors are few.
     """
@@ -269,10 +271,12 @@ class CapCheck:
     benign_rate: float
     contrast: float
     contrast_low: float
+    contrast_high: float
     index: float
     index_high: float | None
     cap: float
     contrast_shown: bool
+    contrast_refuted: bool
     index_shown: bool
     exact: bool
 
@@ -343,14 +347,14 @@ def check_cap(
     influence[benign] += 1.0 / n_spared
     se = float(np.sqrt(max(influence @ people.product[0] @ influence, 0.0)))
     contrast = v - scheme.kappa * u
-    bound = contrast - z * se
+    low, high = contrast - z * se, contrast + z * se
     plain = np.array_equal(people.product[0], np.diag(size))
     exact = bool(plain and min(size[harm], size[benign]) < FEW_EVENTS)
     if exact:
         # Two one-sided bounds at half the error each are two-sided intervals at the same level.
-        high = proportion_interval(size[harm], n_harmed, confidence_level=1.0 - tail)[1]
-        low = proportion_interval(size[benign], n_spared, confidence_level=1.0 - tail)[0]
-        bound = low - scheme.kappa * high
+        harms = proportion_interval(size[harm], n_harmed, confidence_level=1.0 - tail)
+        benigns = proportion_interval(size[benign], n_spared, confidence_level=1.0 - tail)
+        low, high = benigns[0] - scheme.kappa * harms[1], benigns[1] - scheme.kappa * harms[0]
     parts = decompose(BenefitMoments.from_levels(scheme.levels, people, order=order))
     index_high = None
     if parts.total > 0.0:
@@ -359,11 +363,13 @@ def check_cap(
         harmful_rate=u,
         benign_rate=v,
         contrast=contrast,
-        contrast_low=bound,
+        contrast_low=low,
+        contrast_high=high,
         index=parts.total,
         index_high=index_high,
         cap=cap,
-        contrast_shown=bound > 0.0,
+        contrast_shown=low > 0.0,
+        contrast_refuted=high < 0.0,
         index_shown=index_high is not None and index_high < cap,
         exact=exact,
     )
