@@ -23,6 +23,7 @@ from equipoise.audits import disparity as _disparity
 from equipoise.audits import inequality as _inequality
 from equipoise.audits import marginal_outcome as _marginal_outcome
 from equipoise.audits import predictive_parity as _predictive_parity
+from equipoise.audits.benefits import AnyBenefits
 from equipoise.audits.result import AuditResult
 from equipoise.audits.subgroup_comparison import Reference
 from equipoise.data.metrics import Metric

@@ -392,9 +392,7 @@ def _roc(table: Table) -> list[dict[str, float | None]] | None:
     harmed = 1.0 - np.concatenate([[0.0], np.cumsum(negative)]) / negative.sum()
     cuts = [*totals.keys["score"].tolist(), None]
     keep = np.unique(np.linspace(0, len(cuts) - 1, min(len(cuts), MOST_CUTS)).round().astype(int))
-    return [
-        {"threshold": cuts[k], "fpr": float(harmed[k]), "fnr": float(missed[k])} for k in keep
-    ]
+    return [{"threshold": cuts[k], "fpr": float(harmed[k]), "fnr": float(missed[k])} for k in keep]
 
 
 def _joint(test: BetweenTest | None, alpha: float) -> JointTest:

@@ -16,6 +16,7 @@ __all__ = ["draw"]
 def draw(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes":
     """Draw a result with the picture that belongs to its audit."""
     from equipoise.plot.curves import score_curves
+    from equipoise.plot.decomposition import decomposition
     from equipoise.plot.improvement import improvement
     from equipoise.plot.intervals import forest
 
@@ -23,6 +24,7 @@ def draw(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes":
         "disparity": forest,
         "flag": forest,
         "certify": forest,
+        "inequality": decomposition,
         "marginal_outcome": forest,
         "predictive_parity": score_curves,
         "improvability": improvement,

@@ -239,7 +239,8 @@ def turning_point(unit_rate: float, *, low: float, high: float, order: float = 1
     a = check_order(order)
     intercept, slope = _secant(low, high, a)
     value = (1.0 - a * (intercept - (intercept + slope) * unit_rate)) / (1.0 + (a - 1.0) * slope)
-    return float(value) if value > 0.0 else None
+    # Rounding error must not make a turning point of the one that lies at zero.
+    return float(value) if value > 1e-12 * high else None
 
 
 def turning_point_curvature(
