@@ -1,5 +1,8 @@
 """Fairness audits with statistical guarantees."""
 
+import importlib
+from typing import Any
+
 from equipoise import datasets
 from equipoise._version import __version__
 from equipoise.audits.audit import Audit
@@ -21,3 +24,12 @@ __all__ = [
     "__version__",
     "datasets",
 ]
+
+_ON_DEMAND = ("design", "mitigation", "search", "stats", "testing")
+
+
+def __getattr__(name: str) -> Any:
+    """Import a subpackage when it is first used: ``eq.mitigation`` loads scikit-learn."""
+    if name in _ON_DEMAND:
+        return importlib.import_module(f"equipoise.{name}")
+    raise AttributeError(f"module 'equipoise' has no attribute {name!r}")

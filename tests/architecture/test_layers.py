@@ -110,3 +110,9 @@ def test_importing_equipoise_loads_no_heavy_library():
         env={"PYTHONPATH": str(SRC.parent)},
     )
     assert done.stdout.strip() == "[]"
+
+
+def test_subpackages_are_imported_on_first_use():
+    assert equipoise.design.power is not None
+    with pytest.raises(AttributeError, match="has no attribute 'desing'"):
+        equipoise.desing  # noqa: B018
