@@ -9,6 +9,7 @@ import sys
 import typer
 
 from equipoise._version import __version__
+from equipoise.cli import design
 from equipoise.cli.audit import audit, demo
 from equipoise.cli.init import init
 from equipoise.cli.report import report
@@ -30,6 +31,7 @@ app.command()(demo)
 app.command()(init)
 app.command()(audit)
 app.command()(report)
+app.add_typer(design.app, name="design")
 
 
 def _version(value: bool) -> None:
