@@ -7,7 +7,10 @@ from equipoise._typing import (
     AccuracyOf,
     Adjust,
     CalibrationHypothesis,
+    Collapse,
     DisparityMethod,
+    EffectAdjust,
+    EffectMeasure,
     FlagAlternative,
     ImprovementMethod,
     Inference,
@@ -15,6 +18,7 @@ from equipoise._typing import (
     Missing,
     ParityMethod,
     ParityUnit,
+    Rest,
     Rng,
     Scale,
     SplitRule,
@@ -23,6 +27,7 @@ from equipoise.audits import disparity as _disparity
 from equipoise.audits import inequality as _inequality
 from equipoise.audits import marginal_outcome as _marginal_outcome
 from equipoise.audits import predictive_parity as _predictive_parity
+from equipoise.audits import treatment_effects as _treatment_effects
 from equipoise.audits.benefits import AnyBenefits
 from equipoise.audits.result import AuditResult
 from equipoise.audits.subgroup_comparison import Reference
@@ -626,6 +631,114 @@ class Audit:
             margin_scale=margin_scale,
             inference=inference,
             higher_group=higher_group,
+            alpha=alpha,
+            confidence_level=confidence_level,
+            rng=rng,
+        )
+
+    def treatment_effects(
+        self,
+        *,
+        measure: EffectMeasure = "relative",
+        collapse: Collapse = "auto",
+        split: bool = False,
+        margin: float | None = None,
+        adjust: EffectAdjust = "holm",
+        rest: Rest = "stratified",
+        control_pred: str | None = None,
+        treated_pred: str | None = None,
+        arm_ratio: float | None = None,
+        n_repeats: int = 10,
+        alpha: float = 0.05,
+        confidence_level: float = 0.95,
+        rng: Rng = None,
+    ) -> AuditResult:
+        """Say whether predicted treatment effects are equally accurate in every group.
+
+        The null hypothesis of a finding is that the predictions for the group, collapsed to a
+        predicted effect of the group, have the same error as those for the rest; that of `joint`
+        is that the error is the same in every group. Needs data of a randomised experiment on
+        which the model was not trained, with the roles `y_true` (the outcome), `treatment` and
+        `effect_pred`. A group is a combination of all group columns.
+
+        Parameters
+        ----------
+        measure : {"relative", "difference"}
+            What the predictions predict: the ratio of mean outcomes with and without treatment
+            (1.2 for +20%), or their difference.
+        collapse : str, default "auto"
+            How predictions are averaged in a group: "control" weights by outcomes of controls and
+            needs no model; "aipw" adds an outcome model and stays right if that is wrong; "mean"
+            is for differences; "hajek", "weighted" (Eq. (16)) and "positives" (Eq. (20)) are for
+            comparison and carry a note that says when they fail. "auto" is "aipw" if predicted
+            outcomes are named, else "control"; for differences "aipw" or "mean".
+        split : bool
+            Estimate effects and predictions on separate random halves, as the paper does.
+        margin : float, optional
+            Also show, where the data can, that a group's bias is smaller than this.
+        adjust : {"holm", "bonferroni", "bh", "by", "max_t", "none"}
+            For the number of groups.
+        rest : {"stratified", "pooled"}
+            The rest of a group averages the arm means of the other groups, or pools their rows,
+            which needs the same treated share everywhere.
+        control_pred, treated_pred : str, optional
+            Columns of predicted outcomes without and with treatment, from other data or
+            cross-fitted. With `collapse="aipw"` and none of them they are fitted here by least
+            squares on the `features` of the audit (Lin's adjustment).
+        arm_ratio : float, optional
+            Treated rows per control row by design, when the table holds positive outcomes only.
+        n_repeats : int, default 10
+            Random halvings in the evaluation of corrections; 0 leaves it out, and with it the need
+            to put rows into random blocks.
+        alpha : float, default 0.05
+            Level of the tests.
+        confidence_level : float, default 0.95
+            Of the intervals.
+        rng : int or numpy Generator, optional
+            For the random blocks and halves.
+
+        Returns
+        -------
+        AuditResult
+            `details` has, for the tested groups in `group`: effects `tau` and collapsed
+            predictions `tau_f` with standard errors, errors `B` and biases `A` with intervals, the
+            error of the `rest`; `omnibus` (all errors equal; all zero), `prior_mean` and
+            `prior_sd` of the errors between groups, `corrections` (amount to subtract, by rule and
+            group; `correction` names the default), what is `remaining` after it on the same data,
+            and the `evaluation` of all rules on held-out halves with the one it recommends.
+
+        Examples
+        --------
+        A model promises +20% sales everywhere; in the north the offer does nothing.
+
+        >>> import numpy as np
+        >>> import equipoise as eq
+        >>> rng = np.random.default_rng(0)
+        >>> region, offer = rng.integers(4, size=200_000), rng.integers(2, size=200_000)
+        >>> lift = np.where(region == 0, 1.0, 1.2)
+        >>> data = {"region": np.array(["N", "E", "S", "W"])[region], "offer": offer,
+        ...         "sold": (rng.random(200_000) < 0.1 * lift**offer).astype(int),
+        ...         "predicted": np.full(200_000, 1.2)}
+        >>> audit = eq.Audit(data, group="region", y_true="sold", treatment="offer",
+        ...                  effect_pred="predicted")
+        >>> result = audit.treatment_effects()
+        >>> [(f.group, round(f.estimate, 2)) for f in result.findings if f.decision == "detected"]
+        [('region=N', 0.17)]
+
+        Predictions for the north are too high by 0.17, compared with the rest.
+        """
+        return _treatment_effects.treatment_effects(
+            self.table,
+            measure=measure,
+            collapse=collapse,
+            split=split,
+            margin=margin,
+            adjust=adjust,
+            rest=rest,
+            control_pred=control_pred,
+            treated_pred=treated_pred,
+            arm_ratio=arm_ratio,
+            n_repeats=n_repeats,
             alpha=alpha,
             confidence_level=confidence_level,
             rng=rng,

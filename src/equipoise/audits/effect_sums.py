@@ -83,6 +83,8 @@ def effect_sums(
             f" got {kind!r}."
         )
     columns = tuple(name for name in (control_pred, treated_pred) if name is not None)
+    for column in columns:
+        table.check_column(column)
     counted = table.roles.count is not None and table.roles.cluster is None
     if fitted or (counted and n_blocks > 1):
         return _from_rows(
@@ -209,7 +211,8 @@ def _check_outcomes(kind: str, negative: float, zero: float, arm_ratio: float | 
     if negative:
         raise DataError(
             f'collapse="{kind}" weights by outcomes, which must not be negative;'
-            f' {negative:.0f} rows are. Use measure="difference", or collapse="aipw" with `control_pred`.'
+            f" {negative:.0f} rows are."
+            ' Use measure="difference", or collapse="aipw" with `control_pred`.'
         )
     if arm_ratio is not None and zero:
         raise DataError(

@@ -141,9 +141,7 @@ def treatment_effects(
         left = treatment_bias(corrected_errors(errors, more["corrections"][rule]), **options)
         evaluation = None
         if n_repeats:
-            evaluation, extra = _evaluation(
-                sums, measure, arm_ratio, n_repeats, alpha, generator
-            )
+            evaluation, extra = _evaluation(sums, measure, arm_ratio, n_repeats, alpha, generator)
             notes += extra
         details |= _numbers(sums.groups, errors, bias, left) | _json(more)
         details["evaluation"] = evaluation
@@ -184,9 +182,7 @@ def _errors(
     )
 
 
-def _corrections(
-    errors: GroupErrors, alpha: float
-) -> tuple[str, dict[str, Any], list[Note]]:
+def _corrections(errors: GroupErrors, alpha: float) -> tuple[str, dict[str, Any], list[Note]]:
     """Return the default rule, the amounts of every rule with the prior, and notes."""
     size = len(errors.tested)
     rules = [c for c in CORRECTIONS if c != "npmle" or size >= MANY_GROUPS]

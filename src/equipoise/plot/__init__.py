@@ -17,6 +17,7 @@ def draw(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes":
     """Draw a result with the picture that belongs to its audit."""
     from equipoise.plot.curves import score_curves
     from equipoise.plot.decomposition import decomposition
+    from equipoise.plot.effects import effects
     from equipoise.plot.improvement import improvement
     from equipoise.plot.intervals import forest
 
@@ -28,6 +29,7 @@ def draw(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes":
         "marginal_outcome": forest,
         "predictive_parity": score_curves,
         "improvability": improvement,
+        "treatment_effects": effects,
     }
     if result.audit not in drawings:
         raise InvalidParameterError(f"there is no picture for the audit {result.audit!r}.")

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from equipoise.audits.result import AuditResult
 
-__all__ = ["DECISION_STYLE", "MOST", "forest", "new_axes"]
+__all__ = ["DECISION_STYLE", "MOST", "forest", "new_axes", "shown_findings"]
 
 # Okabe-Ito colours; the marker repeats what the colour says.
 DECISION_STYLE = {
@@ -49,7 +49,7 @@ def forest(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes":
         Artists of finding k have the gid ``finding-k`` or ``finding-k-interval``.
     """
     null = float(result.details.get("null_value", 0.0))
-    shown = _shown(result.findings, null)
+    shown = shown_findings(result.findings, null)
     axes = new_axes(8.5, 1.3 + 0.27 * len(shown)) if ax is None else ax
     bounds = [
         b
@@ -79,8 +79,8 @@ def forest(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes":
     return axes
 
 
-def _shown(findings: Sequence[Finding], null: float) -> list[int]:
-    """Positions of the findings to draw, in their order."""
+def shown_findings(findings: Sequence[Finding], null: float) -> list[int]:
+    """Return the positions of the findings to draw, in their order."""
 
     def distance(k: int) -> float:
         estimate = findings[k].estimate
