@@ -9,7 +9,8 @@ from numpy.testing import assert_allclose
 
 import equipoise as eq
 from engines import ENGINES, on_engine
-from equipoise.audits.plan import read_plan, run_check
+from equipoise.audits.execution import execute
+from equipoise.audits.plan import read_plan
 from equipoise.audits.progress import progress_bar
 from equipoise.data.arms import arm_cells
 from equipoise.exceptions import (
@@ -19,6 +20,7 @@ from equipoise.exceptions import (
     MissingValuesError,
     NotBinaryError,
 )
+from equipoise.report.html import html_report
 from equipoise.stats.group_effects import effect_moments, group_errors
 from equipoise.stats.treatment_bias import treatment_bias
 
@@ -335,10 +337,13 @@ def test_a_plan_can_ask_the_question(data, tmp_path):
         'effect_pred = "f"\n[[check]]\nquestion = "treatment_effects"\nmargin = 0.5\n'
         "n_repeats = 2\n"
     )
-    plan = read_plan(tmp_path / "plan.toml")
-    found = run_check(eq.Audit(plan.path, **plan.roles), plan.checks[0])
+    dossier = execute(read_plan(tmp_path / "plan.toml"))
+    found = dossier.checks[0].result
     assert found.audit == "treatment_effects"
     assert found.details["margin"] == 0.5
+    page = html_report(dossier)
+    assert "Are effects predicted equally well?" in page
+    assert "remaining after the correction" in page
 
 
 def test_picture_shows_before_and_after_and_the_spread(result):
