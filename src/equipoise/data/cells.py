@@ -7,10 +7,20 @@ from datetime import date, datetime
 import numpy as np
 
 from equipoise._checks import quoted
-from equipoise._typing import AnyArray, FloatArray, IntArray
+from equipoise._typing import AnyArray, BoolArray, FloatArray, IntArray
 from equipoise.exceptions import DataError
 
-__all__ = ["MAX_CELLS", "Cells", "Rows", "Totals", "check_cells", "encode", "label_text", "place"]
+__all__ = [
+    "MAX_CELLS",
+    "Cells",
+    "Rows",
+    "Totals",
+    "absent",
+    "check_cells",
+    "encode",
+    "label_text",
+    "place",
+]
 
 MAX_CELLS = 500_000
 
@@ -119,6 +129,12 @@ def _unique_objects(values: AnyArray) -> tuple[AnyArray, IntArray]:
     raw = np.empty(len(order), dtype=object)
     raw[:] = list(order)
     return raw, inverse
+
+
+def absent(keys: AnyArray) -> BoolArray:
+    """Return where a key is null, or not a number."""
+    # NaN is the one value that differs from itself.
+    return np.asarray((keys == None) | (keys != keys), dtype=np.bool_)  # noqa: E711, PLR0124
 
 
 def place(keys: Sequence[AnyArray], labels: tuple[AnyArray, ...]) -> IntArray:

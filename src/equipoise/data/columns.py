@@ -16,12 +16,21 @@ from equipoise.exceptions import (
     NotBinaryError,
 )
 
-__all__ = ["COMPLETE", "INVALID", "MISSING", "Needs", "RoleColumns"]
+__all__ = [
+    "COMPLETE",
+    "INVALID",
+    "INVALID_LABEL",
+    "MISSING",
+    "MISSING_LABEL",
+    "Needs",
+    "RoleColumns",
+]
 
 Needs: TypeAlias = Mapping[str, Literal["label", "number"]]
 """Roles that a question uses: "label" must be 0 or 1, "number" finite."""
 
 COMPLETE, MISSING, INVALID = 0, 1, 2
+INVALID_LABEL, MISSING_LABEL = 2, 3
 
 
 class RoleColumns:
@@ -121,19 +130,26 @@ class RoleColumns:
             invalid.extend(self._invalid(role, column, needs))
         missing.extend(self._missing(column) for column in self.roles.group)
         flag = nw.lit(COMPLETE)
+        # `invalid` is null only where a value is missing, and that is asked first: no null is left.
         if invalid:
-            flag = (
-                nw.when(nw.any_horizontal(*invalid, ignore_nulls=True))
-                .then(INVALID)
-                .otherwise(flag)
-            )
+            wrong = nw.any_horizontal(*invalid, ignore_nulls=False)
+            flag = nw.when(wrong).then(INVALID).otherwise(flag)
         if missing:
-            flag = (
-                nw.when(nw.any_horizontal(*missing, ignore_nulls=True))
-                .then(MISSING)
-                .otherwise(flag)
-            )
+            gone = nw.any_horizontal(*missing, ignore_nulls=False)
+            flag = nw.when(gone).then(MISSING).otherwise(flag)
         return flag
+
+    def label_code(self, role: str) -> nw.Expr:
+        """Return a label as 0, 1, `MISSING_LABEL` or `INVALID_LABEL`, a small integer.
+
+        Grouping by the code instead of the value finds wrong labels in the scan that counts, and
+        keeps the number of groups small whatever the column holds.
+        """
+        column = self.roles.column(role)
+        value = nw.col(column) if self._is_plain(column) else self.value(role)
+        code = nw.when(value == 1).then(1).otherwise(INVALID_LABEL)
+        code = nw.when(value == 0).then(0).otherwise(code)
+        return nw.when(self._missing(column)).then(MISSING_LABEL).otherwise(code).cast(nw.Int8)
 
     def _used(self, needs: Needs) -> dict[str, str]:
         always = [role for role in ("cluster", "weight", "count") if getattr(self.roles, role)]
@@ -156,6 +172,12 @@ class RoleColumns:
         dtype = self.schema[column]
         return bool(dtype.is_numeric()) or dtype == nw.Boolean
 
+    def _is_plain(self, column: str) -> bool:
+        """Return whether a label column holds numbers that need no translation."""
+        positive = self.roles.positive
+        number = bool(self.schema[column].is_numeric())
+        return number and (isinstance(positive, str) or positive == 1)
+
     def _missing(self, column: str) -> nw.Expr:
         absent = nw.col(column).is_null()
         if self.schema[column].is_float():
@@ -175,8 +197,8 @@ class RoleColumns:
         if role == "count":
             conditions.append((raw < 0) | (raw != raw.cast(nw.Int64).cast(nw.Float64)))
         if needs.get(role) == "label":
-            value = self.value(role)
-            conditions.append((value != 0.0) & (value != 1.0))
+            value = raw if self._is_plain(column) else self.value(role)
+            conditions.append((value != 0) & (value != 1))
         return conditions
 
     def _group_key(self, column: str) -> nw.Expr:
@@ -188,7 +210,7 @@ class RoleColumns:
         for low, high in reversed(list(zip([None, *cuts[:-1]], cuts, strict=True))):
             name = f"<{high:g}" if low is None else f"{low:g} to <{high:g}"
             label = nw.when(value < high).then(nw.lit(name)).otherwise(label)
-        return label
+        return nw.when(~self._missing(column)).then(label)
 
     def explain(self, needs: Needs, n: int) -> NoReturn:
         """Read the table once more to say exactly what is wrong, and raise."""

@@ -14,9 +14,17 @@ import numpy as np
 
 from equipoise._typing import AnyArray, FloatArray, IntArray
 from equipoise.data.batches import CellNumbering, record_batches
-from equipoise.data.cells import Cells, Rows, Totals, check_cells, encode, place
+from equipoise.data.cells import Cells, Rows, Totals, absent, check_cells, encode, place
 from equipoise.data.collect import collect
-from equipoise.data.columns import COMPLETE, INVALID, MISSING, Needs, RoleColumns
+from equipoise.data.columns import (
+    COMPLETE,
+    INVALID,
+    INVALID_LABEL,
+    MISSING,
+    MISSING_LABEL,
+    Needs,
+    RoleColumns,
+)
 from equipoise.data.roles import Roles
 from equipoise.exceptions import DataError
 
@@ -64,20 +72,14 @@ class Table(RoleColumns):
             return self.cells(indicators, needs, sums=rows)
         if roles in self._label_cells:
             return self._label_cells[roles]
-        names = {f"__eq_label_{k}": role for k, role in enumerate(roles)}
-        keys = self.group_keys() | {
-            # Labels of incomplete rows are set to 0 so that they do not multiply the groups.
-            name: nw.when(self.status(needs) == COMPLETE).then(self.value(role)).otherwise(0.0)
-            for name, role in names.items()
-        }
-        totals = self._grouped({}, keys, needs, squared_weight=True)
+        totals = self._labelled(roles)
         group = [totals.keys[name] for name in self.group_keys()]
         cell, labels = encode(group, len(totals.n))
         size = len(labels[0]) if labels else 1
         check_cells(size, self.roles.group)
         code = np.zeros(len(totals.n), dtype=np.int64)
-        for name in names:
-            code = 2 * code + (1 - totals.keys[name].astype(np.int64))
+        for name in roles:
+            code = 2 * code + (1 - totals.keys[name])
         p = len(combinations)
         slot = cell * p + code
         counts = np.bincount(slot, weights=totals.n, minlength=size * p).reshape(size, p)
@@ -311,21 +313,14 @@ class Table(RoleColumns):
         extra: Mapping[str, nw.Expr] | None = None,
     ) -> "nw.LazyFrame[Any]":
         """Project each row to its keys, quantities, status, weight and count."""
-        roles = self.roles
-        weight = nw.lit(1.0) if roles.weight is None else self.value("weight")
-        count = nw.lit(1.0) if roles.count is None else self.value("count")
         columns = [expr.alias(name) for name, expr in keys.items()]
         columns += [
             expr.cast(nw.Float64).alias(name)
             for name, expr in (*quantities.items(), *(extra or {}).items())
         ]
-        columns += [
-            weight.alias("__eq_weight"),
-            count.alias("__eq_count"),
-            (weight * count).alias("__eq_factor"),
-        ]
-        if roles.cluster is not None:
-            columns.append(nw.col(roles.cluster).alias("__eq_cluster"))
+        columns += self._multipliers()
+        if self.roles.cluster is not None:
+            columns.append(nw.col(self.roles.cluster).alias("__eq_cluster"))
         status = self.status(needs)
         if quantities:
             # A quantity of the user's own can be null or infinite where its columns are complete.
@@ -336,10 +331,10 @@ class Table(RoleColumns):
                 nw.when(nw.col(STATUS) != COMPLETE)
                 .then(nw.col(STATUS))
                 .otherwise(
-                    nw.when(nw.any_horizontal(*gone, ignore_nulls=True))
+                    nw.when(nw.any_horizontal(*gone, ignore_nulls=False))
                     .then(MISSING)
                     .otherwise(
-                        nw.when(nw.any_horizontal(*bad, ignore_nulls=True))
+                        nw.when(nw.any_horizontal(*bad, ignore_nulls=False))
                         .then(INVALID)
                         .otherwise(COMPLETE)
                     )
@@ -348,34 +343,72 @@ class Table(RoleColumns):
             return selected.with_columns(combined.alias(STATUS))
         return self.frame.select(*columns, status.alias(STATUS))
 
+    def _labelled(self, roles: tuple[str, ...]) -> Totals:
+        """Count rows by group columns and codes of labels; what is missing shows in the keys."""
+        keys = self.group_keys()
+        codes = {role: self.label_code(role) for role in roles}
+        columns = [expr.alias(name) for name, expr in (keys | codes).items()]
+        by = [*keys, *codes]
+        if not self._plain:
+            columns += [*self._multipliers(), self.status({}).alias(STATUS)]
+            by.append(STATUS)
+        result = collect(self.frame.select(*columns).group_by(by).agg(*self._counted()))
+        status = result.get(STATUS, np.full(len(result["n"]), COMPLETE))
+        for role in roles:
+            status = np.where(result[role] == INVALID_LABEL, INVALID, status)
+        gone_labels = [result[role] == MISSING_LABEL for role in roles]
+        for gone in (*gone_labels, *(absent(result[name]) for name in keys)):
+            status = np.where(gone, MISSING, status)
+        needs: Needs = dict.fromkeys(roles, "label")
+        return self._totals(
+            result | {STATUS: status}, [*keys, *codes], ["weight", "weight_squared"], needs
+        )
+
     def _grouped(
-        self,
-        quantities: Mapping[str, nw.Expr],
-        keys: Mapping[str, nw.Expr],
-        needs: Needs,
-        *,
-        squared_weight: bool = False,
+        self, quantities: Mapping[str, nw.Expr], keys: Mapping[str, nw.Expr], needs: Needs
     ) -> Totals:
         base = self._base(quantities, keys, needs)
-        factor, count = nw.col("__eq_factor"), nw.col("__eq_count")
-        plain = self.roles.weight is None and self.roles.count is None
-        rows = nw.len() if plain else count.sum()
-        aggregates = [rows.cast(nw.Float64).alias("n")]
-        if not plain:
-            aggregates.append(factor.sum().alias("weight"))
-            aggregates.append((factor * nw.col("__eq_weight")).sum().alias("weight_squared"))
-        aggregates += [(nw.col(name) * factor).sum().alias(name) for name in quantities]
-        result = collect(base.group_by([*keys, STATUS]).agg(*aggregates))
+        factor = nw.col("__eq_factor")
+        sums = [(nw.col(name) * factor).sum().alias(name) for name in quantities]
+        result = collect(base.group_by([*keys, STATUS]).agg(*self._counted(), *sums))
+        return self._totals(result, list(keys), list(quantities), needs)
+
+    @property
+    def _plain(self) -> bool:
+        """Whether every row counts once."""
+        return self.roles.weight is None and self.roles.count is None
+
+    def _multipliers(self) -> list[nw.Expr]:
+        """Return what a row is multiplied by: weight, count and their product."""
+        weight = nw.lit(1.0) if self.roles.weight is None else self.value("weight")
+        count = nw.lit(1.0) if self.roles.count is None else self.value("count")
+        return [
+            weight.alias("__eq_weight"),
+            count.alias("__eq_count"),
+            (weight * count).alias("__eq_factor"),
+        ]
+
+    def _counted(self) -> list[nw.Expr]:
+        """Return the aggregates that count rows, weights and squared weights."""
+        if self._plain:
+            return [nw.len().cast(nw.Float64).alias("n")]
+        factor = nw.col("__eq_factor")
+        return [
+            nw.col("__eq_count").sum().alias("n"),
+            factor.sum().alias("weight"),
+            (factor * nw.col("__eq_weight")).sum().alias("weight_squared"),
+        ]
+
+    def _totals(
+        self, result: dict[str, AnyArray], keys: list[str], sums: list[str], needs: Needs
+    ) -> Totals:
+        """Keep the groups whose rows are complete; raise as `_complete` does."""
         complete = self._complete(result, needs, result["n"])
         n = result["n"][complete]
-        sums = {name: result[name][complete] for name in quantities}
-        if squared_weight:
-            sums["weight"] = n if plain else result["weight"][complete]
-            sums["weight_squared"] = n if plain else result["weight_squared"][complete]
         return Totals(
             keys={name: result[name][complete] for name in keys},
             n=n.round().astype(np.int64),
-            sums=sums,
+            sums={name: result[name][complete] if name in result else n for name in sums},
             dropped=round(float(result["n"][~complete].sum())),
         )
 
