@@ -203,13 +203,9 @@ def _design(
     atom[covered] = code
     incidence = groups[np.flatnonzero(covered)[first], :]
     reference = mask[np.flatnonzero(covered)[first]]
-    gram = (incidence.T @ incidence).toarray()
-    scale = np.sqrt(np.diag(gram))
-    if estimated:
-        # rank(A) - 1{r in span(A)} is the rank of A beside r: project r out.
-        edge = incidence.T @ reference
-        gram -= np.outer(edge, edge) / reference.sum()
-    basis = _independent(gram / np.outer(scale, scale))
+    basis = _one_group_each(incidence, reference, estimated=estimated)
+    if basis is None:
+        basis = _basis(incidence, reference, estimated=estimated)
     share = c.group[:, 1] / c.target[:, 1] if estimated else np.zeros(m)
     return _Design(
         atom=atom,
@@ -220,6 +216,37 @@ def _design(
         share=share[basis],
         saturated=len(basis) + int(estimated) == len(first),
     )
+
+
+def _one_group_each(incidence: Any, reference: FloatArray, *, estimated: bool) -> IntArray | None:
+    """Groups of a single atom as the basis, where every atom has one; otherwise None.
+
+    All intersections of the group columns make such a collection, by the ten thousand; it needs no
+    linear algebra. With an estimated target one atom of the reference needs, and gets, no group.
+    """
+    by_group = incidence.tocsc()
+    single = np.flatnonzero(np.diff(by_group.indptr) == 1)
+    own = np.full(len(reference), -1, dtype=np.int64)
+    own[by_group.indices[by_group.indptr[single]]] = single
+    alone = np.flatnonzero(own < 0)
+    if not estimated:
+        return None if len(alone) else np.sort(own)
+    if not len(alone) and reference.any():
+        own[np.flatnonzero(reference)[-1]] = -1
+    elif len(alone) != 1 or reference.sum() != 1 or reference[alone[0]] == 0:
+        return None
+    return np.sort(own[own >= 0])
+
+
+def _basis(incidence: Any, reference: FloatArray, *, estimated: bool) -> IntArray:
+    """Independent groups, after the target is projected out."""
+    gram = (incidence.T @ incidence).toarray()
+    scale = np.sqrt(np.diag(gram))
+    if estimated:
+        # rank(A) - 1{r in span(A)} is the rank of A beside r: project r out.
+        edge = incidence.T @ reference
+        gram -= np.outer(edge, edge) / reference.sum()
+    return _independent(gram / np.outer(scale, scale))
 
 
 def _independent(gram: FloatArray) -> IntArray:
@@ -246,6 +273,8 @@ def _score(moments: CellMoments, design: _Design, c: Comparison) -> float:
     theta = float(c.target_value[0])
     share, inside = design.share, design.incidence
     residual = ones - theta * n
+    if design.saturated:
+        return _separate(residual, theta * (1.0 - theta) * n, n, design, c.target_variance)
     total = inside.T @ residual - share * (design.reference @ residual)
     overlap = np.outer(share, inside.T @ (n * design.reference))
     spread = (inside.T @ (sparse.diags_array(n) @ inside)).toarray() - overlap - overlap.T
@@ -267,6 +296,13 @@ def _euclidean(
     """Euclidean likelihood from the moments of the cells."""
     b = design.basis
     theta = float(c.target_value[0])
+    if design.saturated and moments.cross is None:
+        u, w = _by_atom(moments.total.T, design)
+        uu, uw, ww = _by_atom(moments.product.reshape(-1, 4).T[[0, 1, 3]], design)
+        spread = np.maximum(uu - 2.0 * theta * uw + theta**2 * ww, 0.0)
+        spread[spread <= 1e-12 * (uu + theta**2 * ww)] = 0.0
+        quadratic = _separate(u - theta * w, spread, w, design, c.target_variance)
+        return quadratic / (1.0 - quadratic / moments.n_units)
     size = c.group[b, 1]
     share = np.zeros(len(b)) if known else size / c.target[b, 1]
     alpha = np.stack([np.ones(len(b)), np.full(len(b), -theta)])
@@ -275,6 +311,27 @@ def _euclidean(
     variance = cross_products(moments, groups[:, b], target, alpha, beta)
     variance += c.target_variance * np.outer(size, size)
     return _quadratic(total, variance - np.outer(total, total) / moments.n_units)
+
+
+def _separate(
+    residual: FloatArray,
+    spread: FloatArray,
+    size: FloatArray,
+    design: _Design,
+    external: float,
+) -> float:
+    """Quadratic form of a saturated design, whose atoms are independent, without a matrix.
+
+    An estimated target takes out the direction of `size`: the limit of an external estimate whose
+    variance grows (Sherman-Morrison).
+    """
+    varies = spread > 0.0
+    r, n, d = residual[varies], size[varies], spread[varies]
+    own, edge, norm = np.sum(r**2 / d), np.sum(r * n / d), np.sum(n**2 / d)
+    if not design.reference.any():
+        return float(own - external * edge**2 / (1.0 + external * norm))
+    # An atom in which nothing varies pins the common value down.
+    return float(own - edge**2 / norm if varies.all() else own)
 
 
 def _quadratic(total: FloatArray, variance: FloatArray) -> float:
