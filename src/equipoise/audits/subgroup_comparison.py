@@ -55,6 +55,10 @@ _DEGENERATE = Note(
     message="The metric does not vary in the group or in what it is compared with, or the ratio is"
     " to zero; no test is possible.",
 )
+_SMALL = Note(
+    code="small-group",
+    message=f"Fewer than {SMALL_GROUP} rows: the interval is wide and approximate.",
+)
 STATUS_NOTES = {
     "degenerate": _DEGENERATE,
     "empty": Note(
@@ -163,32 +167,42 @@ def subgroup_findings(
     found = compared.found
     low, high, level = interval
     estimand = f"{compared.measured.name} {compared.scale}"
+    # Lists of Python numbers: an element of an array costs more than the finding made of it.
+    columns = {
+        "estimate": _optional(found.estimate),
+        "statistic": _optional(statistic),
+        "p_value": _optional(p),
+        "p_value_raw": _optional(p_raw),
+    }
+    ends = zip(_optional(low), _optional(high), strict=True)
+    numbers = [
+        dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)
+    ]
+    words = zip(
+        compared.groups.names,
+        found.n.tolist(),
+        found.method.tolist(),
+        found.status.tolist(),
+        found.tested.tolist(),
+        strict=True,
+    )
     findings = []
-    for k, name in enumerate(compared.groups.names):
+    for (name, n, method, status, tested), own, (a, b), decision in zip(
+        words, numbers, ends, decisions.tolist(), strict=True
+    ):
         shared: dict[str, Any] = {
             "group": name,
             "estimand": estimand,
-            "n": int(found.n[k]),
-            "method": str(found.method[k]),
+            "n": n,
+            "method": method,
             "reference": compared.reference,
-            "notes": _notes(found, k),
+            "notes": _notes(status, n, tested=tested),
         }
-        if not found.tested[k]:
+        if not tested:
             findings.append(Finding(decision=Decision.NOT_TESTED, **shared))
             continue
-        findings.append(
-            Finding(
-                decision=Decision(decisions[k]),
-                estimate=float(found.estimate[k]),
-                ci=ConfidenceInterval(
-                    low=finite(low[k]), high=finite(high[k]), confidence_level=level
-                ),
-                statistic=finite(statistic[k]),
-                p_value=float(p[k]),
-                p_value_raw=float(p_raw[k]),
-                **shared,
-            )
-        )
+        ci = ConfidenceInterval(low=a, high=b, confidence_level=level)
+        findings.append(Finding(decision=Decision(decision), ci=ci, **own, **shared))
     return tuple(findings)
 
 
@@ -197,15 +211,23 @@ def finite(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
 
 
-def _notes(found: Disparities, k: int) -> tuple[Note, ...]:
+def _optional(values: FloatArray) -> list[float | None]:
+    """Write what is not finite as None."""
+    finite = np.isfinite(values)
+    plain: list[float | None] = values.tolist()
+    for k in np.flatnonzero(~finite).tolist():
+        plain[k] = None
+    return plain
+
+
+def _notes(status: str, n: int, *, tested: bool) -> tuple[Note, ...]:
     notes = []
-    if found.status[k] != "ok":
-        notes.append(STATUS_NOTES[str(found.status[k])])
-    elif not found.tested[k]:
+    if status != "ok":
+        notes.append(STATUS_NOTES[status])
+    elif not tested:
         notes.append(_DEGENERATE)
-    if found.tested[k] and found.n[k] < SMALL_GROUP:
-        message = f"Fewer than {SMALL_GROUP} rows: the interval is wide and approximate."
-        notes.append(Note(code="small-group", message=message))
+    if tested and n < SMALL_GROUP:
+        notes.append(_SMALL)
     return tuple(notes)
 
 
@@ -255,12 +277,13 @@ def comparison_details(compared: Compared) -> dict[str, Any]:
         "null_value": found.null,
         "n_units": compared.measured.moments.n_units,
         "values": [
-            {
-                "group": name,
-                "group_value": finite(found.group_value[k]),
-                "target_value": finite(found.target_value[k]),
-                "se": finite(found.se[k]),
-            }
-            for k, name in enumerate(compared.groups.names)
+            {"group": name, "group_value": value, "target_value": target, "se": se}
+            for name, value, target, se in zip(
+                compared.groups.names,
+                _optional(found.group_value),
+                _optional(found.target_value),
+                _optional(found.se),
+                strict=True,
+            )
         ],
     }

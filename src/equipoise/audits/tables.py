@@ -2,9 +2,10 @@
 
 import html
 import textwrap
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from equipoise.audits.finding import Finding, Note
+from equipoise.audits.finding import Decision, Finding, Note
 from equipoise.audits.wording import (
     decision_word,
     headline,
@@ -21,13 +22,23 @@ if TYPE_CHECKING:
 __all__ = ["WIDTH", "footnotes", "html_table", "table"]
 
 WIDTH = 80
+MOST = 60
+"""Lines of one table; a result with more findings prints the ones that a reader looks for."""
+
+_URGENCY = {
+    Decision.DETECTED: 0,
+    Decision.NOT_DETECTED: 1,
+    Decision.WITHIN_MARGIN: 2,
+    Decision.NOT_TESTED: 3,
+}
 
 
 def table(result: "AuditResult") -> str:
-    """Return the result as text of at most 80 columns."""
-    marks, notes = footnotes(result)
+    """Return the result as text of at most 80 columns, and of at most `MOST` findings."""
+    shown, left_out = _shown(result)
+    marks, notes = footnotes(shown)
     header = ("group", "estimate", "interval", "p", "n", "decision")
-    repeated = len({finding.group for finding in result.findings}) < len(result.findings)
+    repeated = len({finding.group for finding in shown.findings}) < len(shown.findings)
     rows = [header] + [
         (
             f"{finding.group}, {finding.estimand}" if repeated else finding.group,
@@ -37,7 +48,7 @@ def table(result: "AuditResult") -> str:
             f"{finding.n}",
             decision_word(finding.decision, result.audit) + mark,
         )
-        for finding, mark in zip(result.findings, marks, strict=True)
+        for finding, mark in zip(shown.findings, marks, strict=True)
     ]
     widths = [max(len(row[k]) for row in rows) for k in range(len(header))]
     spare = WIDTH - sum(widths[1:]) - 2 * (len(widths) - 1)
@@ -49,6 +60,8 @@ def table(result: "AuditResult") -> str:
         parts = textwrap.wrap(name, widths[0]) or [""]
         lines.append("  ".join([parts[0].ljust(widths[0]), *cells, rest[-1]]).rstrip())
         lines += [f"  {part}" for part in parts[1:]]
+    if left_out:
+        lines += ["", *textwrap.wrap(left_out, WIDTH)]
     if result.joint is not None:
         lines += ["", *textwrap.wrap(joint_line(result.joint), WIDTH)]
     if notes:
@@ -59,8 +72,9 @@ def table(result: "AuditResult") -> str:
 
 
 def html_table(result: "AuditResult") -> str:
-    """Return the result as an HTML fragment; text from the data is escaped."""
-    marks, notes = footnotes(result)
+    """Return the result as an HTML fragment of at most `MOST` findings; text is escaped."""
+    shown, left_out = _shown(result)
+    marks, notes = footnotes(shown)
     head = "".join(
         f"<th scope='col'>{name}</th>"
         for name in ("group", "estimand", "estimate", "interval", "p", "n", "decision")
@@ -71,15 +85,34 @@ def html_table(result: "AuditResult") -> str:
             f"<td>{html.escape(cell)}</td>" for cell in _html_cells(finding, mark, result.audit)
         )
         + "</tr>"
-        for finding, mark in zip(result.findings, marks, strict=True)
+        for finding, mark in zip(shown.findings, marks, strict=True)
     )
+    rest = f"<p>{html.escape(left_out)}</p>" if left_out else ""
     title = "".join(f"<p>{html.escape(line)}</p>" for line in _title(result) if line)
     joint = "" if result.joint is None else f"<p>{html.escape(joint_line(result.joint))}</p>"
     items = "".join(f"<li>{html.escape(note.message)}</li>" for note in notes)
     return (
         f"<div class='equipoise'>{title}<table><thead><tr>{head}</tr></thead>"
-        f"<tbody>{body}</tbody></table>{joint}<ol>{items}</ol></div>"
+        f"<tbody>{body}</tbody></table>{rest}{joint}<ol>{items}</ol></div>"
     )
+
+
+def _shown(result: "AuditResult") -> tuple["AuditResult", str]:
+    """Return the result with the findings to print, and a sentence on the others."""
+    findings = result.findings
+    if len(findings) <= MOST:
+        return result, ""
+
+    def urgency(k: int) -> tuple[int, float, int]:
+        p = findings[k].p_value
+        return _URGENCY[findings[k].decision], 2.0 if p is None else p, k
+
+    chosen = sorted(sorted(range(len(findings)), key=urgency)[:MOST])
+    sentence = (
+        f"{MOST} of {len(findings)} findings are shown: what was detected first, then the smallest"
+        " p-values. `to_frame()` has all."
+    )
+    return replace(result, findings=tuple(findings[k] for k in chosen)), sentence
 
 
 def _html_cells(finding: Finding, mark: str, audit: str) -> tuple[str, ...]:

@@ -139,13 +139,18 @@ def signed_root(
             "influence_el": roots.influence_el_root(c),
         }
 
+    # Inversion calls the root dozens of times; names are compared once.
+    names, kind = np.unique(code.astype(str), return_inverse=True)
+    empirical = np.isin(code, _EMPIRICAL)
+
     def root(null: FloatArray, which: IntArray, tail: int) -> FloatArray:
         value = np.empty(len(which))
-        for name in np.unique(code[which]):
-            part = code[which] == name
-            value[part] = laws[str(name)](null[part], which[part], tail)
+        chosen = kind[which]
+        for k in np.flatnonzero(np.bincount(chosen, minlength=len(names))):
+            part = chosen == k
+            value[part] = laws[str(names[k])](null[part], which[part], tail)
         if finite:
-            outside = np.isinf(value) & np.isin(code[which], _EMPIRICAL)
+            outside = np.isinf(value) & empirical[which]
             value[outside] = euclidean(null[outside], which[outside], tail)
             # What is left are impossible hypotheses; a result holds no infinities.
             value = np.clip(value, -_FARTHEST, _FARTHEST)

@@ -1,0 +1,47 @@
+"""Thousands of subgroups: the text stays short, the frame complete."""
+
+import numpy as np
+import pytest
+
+import equipoise as eq
+from equipoise.audits import tables
+from equipoise.audits.finding import Decision
+
+
+@pytest.fixture
+def result(rng):
+    n = 4000
+    group = rng.integers(100, size=n)
+    rate = np.where(group == 7, 0.9, 0.3)
+    data = {"town": [f"t{k:03d}" for k in group], "said_yes": (rng.random(n) < rate).astype(int)}
+    return eq.Audit(data, group="town", y_pred="said_yes").disparity("selection_rate")
+
+
+def test_text_shows_what_was_detected_and_says_how_many_are_left_out(result):
+    text = str(result)
+    table = text[text.index("\ngroup ") :]
+    lines = [line for line in table.splitlines() if line.startswith("town=")]
+    assert len(result.findings) == 100
+    assert len(lines) == tables.MOST
+    assert lines == sorted(lines)
+    assert "60 of 100 findings are shown" in text
+    for finding in result.findings:
+        if finding.decision is Decision.DETECTED:
+            assert any(line.startswith(f"{finding.group} ") for line in lines)
+
+
+def test_the_notebook_table_is_cut_alike(result):
+    page = result._repr_html_()
+    assert page.count("<tr>") == tables.MOST + 1
+    assert "60 of 100 findings are shown" in page
+
+
+def test_the_frame_has_every_finding(result):
+    assert len(result.to_frame("pyarrow")) == 100
+    assert len(result.to_dict()["findings"]) == 100
+
+
+def test_a_short_result_is_shown_whole(rng):
+    data = {"town": ["a", "b"] * 50, "said_yes": rng.integers(2, size=100)}
+    text = str(eq.Audit(data, group="town", y_pred="said_yes").disparity("selection_rate"))
+    assert "are shown" not in text
