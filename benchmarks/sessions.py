@@ -25,8 +25,8 @@ def path(n: int, *, users: float = 5.0, levels: int = 200) -> str:
             COPY (
               WITH ids AS (SELECT range AS i FROM range({n})),
               draws AS (
-                SELECT hash(6 * i) >> 8 AS h, hash(6 * i + 1) >> 8 AS h1, hash(6 * i + 2) >> 8 AS h2,
-                  hash(6 * i + 3) >> 8 AS h3, hash(6 * i + 4) >> 8 AS h4,
+                SELECT hash(6 * i) >> 8 AS h, hash(6 * i + 1) >> 8 AS h1,
+                  hash(6 * i + 2) >> 8 AS h2, hash(6 * i + 3) >> 8 AS h3, hash(6 * i + 4) >> 8 AS h4,
                   hash(6 * i + 5) >> 8 AS h5 FROM ids),
               rows AS (
                 SELECT 'g' || lpad((h % {levels})::VARCHAR, 6, '0') AS grp,
@@ -40,8 +40,8 @@ def path(n: int, *, users: float = 5.0, levels: int = 200) -> str:
                   ((h3 // 8) % 1000) / 5000.0 AS tau_hat
                 FROM draws)
               SELECT grp, age, sex, race, (draw < 0.8 * score)::TINYINT AS y,
-                (score > 0.6)::TINYINT AS yhat, round(score, 4)::DOUBLE AS score, user_id, treatment,
-                tau_hat::DOUBLE AS tau_hat
+                (score > 0.6)::TINYINT AS yhat, round(score, 4)::DOUBLE AS score, user_id,
+                treatment, tau_hat::DOUBLE AS tau_hat
               FROM rows
             ) TO '{part}' (FORMAT parquet)
             """
