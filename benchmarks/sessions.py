@@ -1,4 +1,4 @@
-"""A parquet file of n sessions: 200 x 3 x 2 x 8 cells, labels, score, user, arm, predicted effect."""
+"""A parquet file of n sessions in 200 x 3 x 2 x 8 cells: labels, score, user, arm, effect."""
 
 import os
 import tempfile
@@ -26,8 +26,8 @@ def path(n: int, *, users: float = 5.0, levels: int = 200) -> str:
               WITH ids AS (SELECT range AS i FROM range({n})),
               draws AS (
                 SELECT hash(6 * i) >> 8 AS h, hash(6 * i + 1) >> 8 AS h1,
-                  hash(6 * i + 2) >> 8 AS h2, hash(6 * i + 3) >> 8 AS h3, hash(6 * i + 4) >> 8 AS h4,
-                  hash(6 * i + 5) >> 8 AS h5 FROM ids),
+                  hash(6 * i + 2) >> 8 AS h2, hash(6 * i + 3) >> 8 AS h3,
+                  hash(6 * i + 4) >> 8 AS h4, hash(6 * i + 5) >> 8 AS h5 FROM ids),
               rows AS (
                 SELECT 'g' || lpad((h % {levels})::VARCHAR, 6, '0') AS grp,
                   ['18-34', '35-54', '55+'][1 + (h1 % 3)::INT] AS age,
