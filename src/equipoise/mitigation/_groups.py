@@ -1,0 +1,71 @@
+"""Groups, clusters and weights of an estimator's rows, checked in one place."""
+
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_array, check_consistent_length
+
+from equipoise._checks import nearest, quoted
+from equipoise._typing import AnyArray, FloatArray, IntArray, ParityUnit
+from equipoise.exceptions import DataError, InvalidParameterError
+
+__all__ = ["ALL", "check_unit", "group_codes", "known_groups", "one_column"]
+
+ALL = "all"
+"""Name of the one group when none is given."""
+
+
+def group_codes(group: Any, n: int) -> tuple[list[Hashable], IntArray]:
+    """Return the distinct groups, sorted, and the code of each row."""
+    if group is None:
+        return [ALL], np.zeros(n, dtype=np.int64)
+    labels = _labels(group, n)
+    names, codes = np.unique(labels, return_inverse=True)
+    return names.tolist(), codes.astype(np.int64)
+
+
+def known_groups(group: Any, n: int, known: list[Hashable]) -> IntArray:
+    """Return the code of each row among the groups of the fit; raise on a new one."""
+    if group is None:
+        if len(known) > 1:
+            raise InvalidParameterError(
+                f"`group` must be given: the fit has the groups {quoted(known)}."
+            )
+        return np.zeros(n, dtype=np.int64)
+    labels = _labels(group, n)
+    place = {name: k for k, name in enumerate(known)}
+    names, codes = np.unique(labels, return_inverse=True)
+    unseen = [name for name in names.tolist() if name not in place]
+    if unseen:
+        hint = nearest(str(unseen[0]), [str(name) for name in known])
+        raise DataError(
+            f"group {str(unseen[0])!r} was not in the fit.{hint} Known groups: {quoted(known)}."
+        )
+    return np.array([place[name] for name in names.tolist()], dtype=np.int64)[codes]
+
+
+def one_column(X: Any) -> FloatArray:
+    """Return scores of shape (n,) or (n, 1) as one axis."""
+    array = check_array(X, ensure_2d=False, dtype=np.float64, input_name="X")
+    if array.ndim == 2 and array.shape[1] != 1:
+        raise InvalidParameterError(
+            f"X must be one column of scores, of shape (n,) or (n, 1); got {array.shape}."
+        )
+    return np.asarray(array.reshape(-1))
+
+
+def check_unit(cluster: AnyArray | None, unit: ParityUnit | None) -> ParityUnit:
+    """Return what weighs alike; with clusters it must be said."""
+    if cluster is not None and unit is None:
+        raise InvalidParameterError(
+            "`unit` must be said when `cluster` is given: 'cluster' weighs every cluster alike,"
+            " 'row' every row."
+        )
+    return "row" if unit is None else unit
+
+
+def _labels(group: Any, n: int) -> AnyArray:
+    labels = np.asarray(group)
+    check_consistent_length(labels, np.empty(n))
+    return labels.astype(str) if labels.dtype == object else labels

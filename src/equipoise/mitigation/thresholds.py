@@ -1,0 +1,204 @@
+"""Decision thresholds by group at which marginal outcomes are equal."""
+
+import warnings
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_array, check_consistent_length, column_or_1d
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+
+from equipoise._checks import nearest, quoted
+from equipoise._typing import IntArray
+from equipoise.exceptions import ApproximationWarning, InvalidParameterError
+from equipoise.mitigation._groups import group_codes, known_groups, one_column
+from equipoise.stats.marginal_thresholds import equal_margin_thresholds
+
+__all__ = ["MarginalThresholds"]
+
+
+class MarginalThresholds(BaseEstimator):  # type: ignore[misc]
+    """Choose a threshold for each group so that people at it have the same mean outcome.
+
+    Parameters
+    ----------
+    threshold : float, default 0.5
+        The common threshold in use.
+    reference : object, optional
+        Group that keeps its threshold; by default the overall positive rate is kept.
+    labels_below : bool, default False
+        Whether outcomes below the threshold are known and may be used.
+    n_resamples : int, default 200
+        Of the bootstrap over clusters that gives the intervals.
+    confidence_level : float, default 0.95
+        Of the intervals.
+    random_state : int, optional
+        Of the bootstrap.
+
+    Attributes
+    ----------
+    thresholds_ : dict
+        New threshold of each group.
+    intervals_ : dict
+        Its confidence interval, a pair.
+    extrapolated_ : dict
+        Whether it lies below the old threshold, where no outcome was used.
+    outcome_ : float
+        Mean outcome at the new thresholds.
+    positive_rate_ : tuple of two floats
+        Before and after.
+
+    Notes
+    -----
+    See `equipoise.stats.marginal_thresholds.equal_margin_thresholds`. The standard error of a
+    threshold is that of the curve divided by its slope, and often large; read the intervals.
+
+    Examples
+    --------
+    Group B repays more often at every score. Which thresholds treat marginal people alike?
+
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> group, score = rng.choice(["A", "B"], size=40_000), rng.uniform(size=40_000)
+    >>> repaid = (rng.uniform(size=40_000) < 0.1 + 0.7 * score + 0.1 * (group == "B")).astype(int)
+    >>> rule = MarginalThresholds(0.5, labels_below=True, n_resamples=50)
+    >>> rule = rule.fit(score, repaid, group=group)
+    >>> bool(rule.thresholds_["A"] > 0.5 > rule.thresholds_["B"])
+    True
+
+    A lower one for B.
+    """
+
+    def __init__(
+        self,
+        threshold: float = 0.5,
+        *,
+        reference: Any = None,
+        labels_below: bool = False,
+        n_resamples: int = 200,
+        confidence_level: float = 0.95,
+        random_state: int | None = None,
+    ) -> None:
+        self.threshold = threshold
+        self.reference = reference
+        self.labels_below = labels_below
+        self.n_resamples = n_resamples
+        self.confidence_level = confidence_level
+        self.random_state = random_state
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        group: Any = None,
+        cluster: Any = None,
+    ) -> Self:
+        """Find the thresholds.
+
+        Parameters
+        ----------
+        X : array of shape (n,) or (n, 1)
+            Scores.
+        y : array of shape (n,)
+            Outcomes; those below the threshold may be NaN unless `labels_below`.
+        sample_weight : array of shape (n,), optional
+            Sampling weights.
+        group : array of shape (n,), optional
+            Group of each row; with one group the threshold stays.
+        cluster : array of shape (n,), optional
+            Who a row belongs to; clusters are resampled.
+
+        Returns
+        -------
+        MarginalThresholds
+        """
+        score = one_column(X)
+        unknown = not self.labels_below
+        outcome = column_or_1d(
+            check_array(
+                y,
+                ensure_2d=False,
+                dtype=np.float64,
+                ensure_all_finite="allow-nan" if unknown and group is not None else True,
+                input_name="y",
+            )
+        )
+        check_consistent_length(score, outcome)
+        weight = _check_sample_weight(sample_weight, score, ensure_non_negative=True)
+        names, codes = group_codes(group, len(score))
+        self.groups_ = names
+        if len(names) == 1:
+            self.thresholds_ = {names[0]: float(self.threshold)}
+            self.intervals_ = {names[0]: (float(self.threshold), float(self.threshold))}
+            self.extrapolated_ = {names[0]: False}
+            self.outcome_ = None
+            rate = float(np.average(score >= self.threshold, weights=weight))
+            self.positive_rate_ = (rate, rate)
+            return self
+        found = equal_margin_thresholds(
+            outcome,
+            score,
+            codes,
+            self.threshold,
+            reference=self._reference_code(names),
+            labels_below=self.labels_below,
+            cluster=cluster,
+            weight=weight,
+            n_resamples=self.n_resamples,
+            confidence_level=self.confidence_level,
+            rng=self.random_state,
+        )
+        self.thresholds_ = dict(zip(names, found.threshold.tolist(), strict=True))
+        ends = zip(found.low.tolist(), found.high.tolist(), strict=True)
+        self.intervals_ = dict(zip(names, ends, strict=True))
+        self.extrapolated_ = dict(zip(names, found.extrapolated.tolist(), strict=True))
+        self.outcome_ = found.outcome
+        self.positive_rate_ = (found.rate_before, found.rate_after)
+        below = [name for name in names if self.extrapolated_[name]]
+        if below:
+            warnings.warn(
+                f"The thresholds of {quoted(below)} lie below {self.threshold:g}, where no outcome"
+                " was used; they extrapolate a line. Test again once outcomes there are known.",
+                ApproximationWarning,
+                stacklevel=2,
+            )
+        return self
+
+    def predict(self, X: Any, *, group: Any = None) -> IntArray:
+        """Return 1 where the score reaches the threshold of its group, else 0.
+
+        Parameters
+        ----------
+        X : array of shape (n,) or (n, 1)
+            Scores.
+        group : array of shape (n,), optional
+            Group of each row; each must have been in the fit.
+
+        Returns
+        -------
+        array of shape (n,)
+        """
+        check_is_fitted(self)
+        score = one_column(X)
+        codes = known_groups(group, len(score), self.groups_)
+        limits = np.array([self.thresholds_[name] for name in self.groups_])
+        return (score >= limits[codes]).astype(np.int64)
+
+    def _reference_code(self, names: list[Any]) -> int | None:
+        if self.reference is None:
+            return None
+        if self.reference not in names:
+            hint = nearest(str(self.reference), [str(name) for name in names])
+            raise InvalidParameterError(
+                f"`reference` must be one of {quoted(names)}; got {self.reference!r}.{hint}"
+            )
+        return names.index(self.reference)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.one_d_array = True
+        tags.input_tags.two_d_array = False
+        tags.target_tags.required = True
+        return tags
