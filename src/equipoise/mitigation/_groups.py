@@ -4,13 +4,15 @@ from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_array, check_consistent_length
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_array, check_consistent_length, column_or_1d
+from sklearn.utils.validation import validate_data
 
 from equipoise._checks import nearest, quoted
 from equipoise._typing import AnyArray, FloatArray, IntArray, ParityUnit
 from equipoise.exceptions import DataError, InvalidParameterError
 
-__all__ = ["ALL", "check_unit", "group_codes", "known_groups", "one_column"]
+__all__ = ["ALL", "check_unit", "group_codes", "known_groups", "outcome_column", "score_column"]
 
 ALL = "all"
 """Name of the one group when none is given."""
@@ -45,14 +47,37 @@ def known_groups(group: Any, n: int, known: list[Hashable]) -> IntArray:
     return np.array([place[name] for name in names.tolist()], dtype=np.int64)[codes]
 
 
-def one_column(X: Any) -> FloatArray:
-    """Return scores of shape (n,) or (n, 1) as one axis."""
-    array = check_array(X, ensure_2d=False, dtype=np.float64, input_name="X")
-    if array.ndim == 2 and array.shape[1] != 1:
+def score_column(
+    estimator: BaseEstimator, X: Any, *, column: int, group: Any, reset: bool
+) -> FloatArray:
+    """Return the scores of a table with one score for each row; a plain list needs `group`.
+
+    Without `group` a list is refused, as scikit-learn's own checks demand.
+    """
+    if group is not None and np.ndim(X) == 1:
+        X = np.reshape(np.asarray(X), (-1, 1))
+    table = validate_data(estimator, X, dtype=np.float64, reset=reset)
+    if not 0 <= column < table.shape[1]:
         raise InvalidParameterError(
-            f"X must be one column of scores, of shape (n,) or (n, 1); got {array.shape}."
+            f"`column` must be one of the {table.shape[1]} columns of X, from 0; got {column!r}."
         )
-    return np.asarray(array.reshape(-1))
+    return np.asarray(table[:, column])
+
+
+def outcome_column(estimator: BaseEstimator, y: Any, *, missing: bool = False) -> FloatArray:
+    """Return outcomes as numbers; `missing` allows NaN."""
+    if y is None:
+        raise InvalidParameterError(
+            f"{type(estimator).__name__} requires y to be passed, but the target y is None."
+        )
+    array = check_array(
+        y,
+        ensure_2d=False,
+        dtype=np.float64,
+        ensure_all_finite="allow-nan" if missing else True,
+        input_name="y",
+    )
+    return np.asarray(column_or_1d(array, warn=True), dtype=np.float64)
 
 
 def check_unit(cluster: AnyArray | None, unit: ParityUnit | None) -> ParityUnit:

@@ -5,13 +5,19 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils import check_array, check_consistent_length, column_or_1d
+from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from equipoise._checks import check_integer, check_option
 from equipoise._typing import AnyArray, CalibrationMethod, FloatArray, ParityUnit
 from equipoise.exceptions import SmallGroupWarning
-from equipoise.mitigation._groups import check_unit, group_codes, known_groups, one_column
+from equipoise.mitigation._groups import (
+    check_unit,
+    group_codes,
+    known_groups,
+    outcome_column,
+    score_column,
+)
 from equipoise.stats.calibrators import fit_score_map
 
 __all__ = ["GroupCalibrator"]
@@ -35,6 +41,8 @@ class GroupCalibrator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         So does a group with fewer rows of either outcome, when outcomes are 0 and 1.
     n_bins : int, default 20
         Of ``method="binning"``.
+    column : int, default 0
+        Column of X that has the score; others are not used.
 
     Attributes
     ----------
@@ -73,12 +81,14 @@ class GroupCalibrator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         min_group_size: int = 50,
         min_class_count: int = 10,
         n_bins: int = 20,
+        column: int = 0,
     ) -> None:
         self.method = method
         self.unit = unit
         self.min_group_size = min_group_size
         self.min_class_count = min_class_count
         self.n_bins = n_bins
+        self.column = column
 
     def fit(
         self,
@@ -93,8 +103,8 @@ class GroupCalibrator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : array of shape (n,) or (n, 1)
-            Scores.
+        X : array of shape (n, d)
+            Table with the score in `column`; with `group`, a plain list of scores will do.
         y : array of shape (n,)
             Outcomes.
         sample_weight : array of shape (n,), optional
@@ -112,10 +122,8 @@ class GroupCalibrator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         check_integer("min_group_size", self.min_group_size, low=0)
         check_integer("min_class_count", self.min_class_count, low=0)
         check_integer("n_bins", self.n_bins, low=1)
-        score = one_column(X)
-        outcome = column_or_1d(
-            check_array(y, ensure_2d=False, dtype=np.float64, input_name="y"), warn=True
-        )
+        score = score_column(self, X, column=self.column, group=group, reset=True)
+        outcome = outcome_column(self, y)
         check_consistent_length(score, outcome)
         weight = _check_sample_weight(sample_weight, score, ensure_non_negative=True)
         unit = check_unit(cluster, self.unit)
@@ -148,8 +156,8 @@ class GroupCalibrator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : array of shape (n,) or (n, 1)
-            Scores.
+        X : array of shape (n, d)
+            Table with the score in `column`; with `group`, a plain list of scores will do.
         group : array of shape (n,), optional
             Group of each row; each must have been in the fit.
 
@@ -158,7 +166,7 @@ class GroupCalibrator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         array of shape (n,)
         """
         check_is_fitted(self)
-        score = one_column(X)
+        score = score_column(self, X, column=self.column, group=group, reset=False)
         codes = known_groups(group, len(score), self.groups_)
         calibrated = np.empty(len(score))
         for k, name in enumerate(self.groups_):
@@ -196,7 +204,5 @@ class GroupCalibrator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.one_d_array = True
-        tags.input_tags.two_d_array = False
         tags.regressor_tags.poor_score = True
         return tags

@@ -5,13 +5,18 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_array, check_consistent_length, column_or_1d
+from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from equipoise._checks import nearest, quoted
 from equipoise._typing import IntArray
 from equipoise.exceptions import ApproximationWarning, InvalidParameterError
-from equipoise.mitigation._groups import group_codes, known_groups, one_column
+from equipoise.mitigation._groups import (
+    group_codes,
+    known_groups,
+    outcome_column,
+    score_column,
+)
 from equipoise.stats.marginal_thresholds import equal_margin_thresholds
 
 __all__ = ["MarginalThresholds"]
@@ -34,6 +39,8 @@ class MarginalThresholds(BaseEstimator):  # type: ignore[misc]
         Of the intervals.
     random_state : int, optional
         Of the bootstrap.
+    column : int, default 0
+        Column of X that has the score; others are not used.
 
     Attributes
     ----------
@@ -78,6 +85,7 @@ class MarginalThresholds(BaseEstimator):  # type: ignore[misc]
         n_resamples: int = 200,
         confidence_level: float = 0.95,
         random_state: int | None = None,
+        column: int = 0,
     ) -> None:
         self.threshold = threshold
         self.reference = reference
@@ -85,6 +93,7 @@ class MarginalThresholds(BaseEstimator):  # type: ignore[misc]
         self.n_resamples = n_resamples
         self.confidence_level = confidence_level
         self.random_state = random_state
+        self.column = column
 
     def fit(
         self,
@@ -99,8 +108,8 @@ class MarginalThresholds(BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : array of shape (n,) or (n, 1)
-            Scores.
+        X : array of shape (n, d)
+            Table with the score in `column`; with `group`, a plain list of scores will do.
         y : array of shape (n,)
             Outcomes; those below the threshold may be NaN unless `labels_below`.
         sample_weight : array of shape (n,), optional
@@ -114,17 +123,9 @@ class MarginalThresholds(BaseEstimator):  # type: ignore[misc]
         -------
         MarginalThresholds
         """
-        score = one_column(X)
-        unknown = not self.labels_below
-        outcome = column_or_1d(
-            check_array(
-                y,
-                ensure_2d=False,
-                dtype=np.float64,
-                ensure_all_finite="allow-nan" if unknown and group is not None else True,
-                input_name="y",
-            )
-        )
+        score = score_column(self, X, column=self.column, group=group, reset=True)
+        unknown = not self.labels_below and group is not None
+        outcome = outcome_column(self, y, missing=unknown)
         check_consistent_length(score, outcome)
         weight = _check_sample_weight(sample_weight, score, ensure_non_negative=True)
         names, codes = group_codes(group, len(score))
@@ -171,8 +172,8 @@ class MarginalThresholds(BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : array of shape (n,) or (n, 1)
-            Scores.
+        X : array of shape (n, d)
+            Table with the score in `column`; with `group`, a plain list of scores will do.
         group : array of shape (n,), optional
             Group of each row; each must have been in the fit.
 
@@ -181,7 +182,7 @@ class MarginalThresholds(BaseEstimator):  # type: ignore[misc]
         array of shape (n,)
         """
         check_is_fitted(self)
-        score = one_column(X)
+        score = score_column(self, X, column=self.column, group=group, reset=False)
         codes = known_groups(group, len(score), self.groups_)
         limits = np.array([self.thresholds_[name] for name in self.groups_])
         return (score >= limits[codes]).astype(np.int64)
@@ -198,7 +199,5 @@ class MarginalThresholds(BaseEstimator):  # type: ignore[misc]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.one_d_array = True
-        tags.input_tags.two_d_array = False
         tags.target_tags.required = True
         return tags

@@ -34,6 +34,8 @@ class ScoreMap:
         Whether a value holds from its node up to the next one instead.
     slope, intercept : float or None
         Of a logistic map, which has no nodes.
+    low, high : float
+        Between which a logistic map runs.
     """
 
     nodes: FloatArray
@@ -41,11 +43,14 @@ class ScoreMap:
     steps: bool = False
     slope: float | None = None
     intercept: float | None = None
+    low: float = 0.0
+    high: float = 1.0
 
     def __call__(self, score: FloatArray) -> FloatArray:
         """Return the calibrated value of each score."""
         if self.slope is not None and self.intercept is not None:
-            return np.asarray(special.expit(self.intercept + self.slope * score))
+            share = special.expit(self.intercept + self.slope * score)
+            return np.asarray(self.low + (self.high - self.low) * share)
         if self.steps:
             at = np.searchsorted(self.nodes, score, side="right") - 1
             return self.values[np.clip(at, 0, len(self.values) - 1)]
@@ -71,8 +76,9 @@ def fit_score_map(
     method : {"monotone", "interpolate", "isotonic", "platt", "binning"}
         "monotone": local-linear estimates at score quantiles, made monotone, linear between them;
         "interpolate": the paper's Nadaraya-Watson estimates between quantiles (section 4.1);
-        "isotonic": least squares under monotonicity; "platt": a logistic curve, for 0/1 outcomes;
-        "binning": means of bins with equal counts.
+        "isotonic": least squares under monotonicity; "platt": a logistic curve, from 0 to 1 or,
+        for other outcomes, from the smallest to the largest; "binning": means of bins with equal
+        counts.
     cluster : array of shape (n,), optional
         Who a row belongs to.
     unit : {"row", "cluster"}, default "row"
@@ -122,7 +128,7 @@ def fit_score_map(
         raise DataError("weights must not all be zero; a calibrator needs rows that count.")
     support, mass, total = cells.support[seen], mass[seen], total[seen]
     if method == "platt":
-        return _platt(support, mass, total, binary=cells.binary)
+        return _platt(support, mass, total, cells.outcome)
     if len(support) == 1:
         return ScoreMap(nodes=support, values=total / mass)
     if method == "isotonic":
@@ -161,7 +167,7 @@ def _kernel(
     few = len(support) <= MAX_LEVELS
     nodes = support if few else np.unique(weighted_quantile(support, mass, GRID_LEVELS))
     width: FloatArray | float = 0.0 if few else rule_of_thumb(cells)
-    if paper:
+    if paper and not few:
         width = paper_bandwidth(nodes, max(int(cells.n_rows[0]), 1))
     fit = smoother(nodes, support, mass, width, degree=0 if paper else 1)
     values = np.clip(fit.level @ total, cells.outcome.min(), cells.outcome.max())
@@ -179,11 +185,11 @@ def _bins(support: FloatArray, mass: FloatArray, total: FloatArray, n_bins: int)
     return ScoreMap(nodes=first, values=np.bincount(code, weights=total) / weight, steps=True)
 
 
-def _platt(support: FloatArray, mass: FloatArray, total: FloatArray, *, binary: bool) -> ScoreMap:
-    if not binary:
-        raise DataError(
-            "Platt scaling needs outcomes of 0 and 1; others were found. Use method='monotone'."
-        )
+def _platt(
+    support: FloatArray, mass: FloatArray, total: FloatArray, outcome: FloatArray
+) -> ScoreMap:
+    low, high = min(0.0, float(outcome.min())), max(1.0, float(outcome.max()))
+    share = (total - low * mass) / (high - low)
     centre = float(np.average(support, weights=mass))
     scale = float(np.sqrt(np.average((support - centre) ** 2, weights=mass))) or 1.0
     u = (support - centre) / scale
@@ -192,8 +198,8 @@ def _platt(support: FloatArray, mass: FloatArray, total: FloatArray, *, binary: 
     def loss(theta: FloatArray) -> tuple[float, FloatArray]:
         eta = theta[0] + theta[1] * u
         # A ridge of 1e-6 keeps perfectly separated groups finite.
-        value = mass @ np.logaddexp(0.0, eta) - total @ eta
-        gap = mass * special.expit(eta) - total
+        value = mass @ np.logaddexp(0.0, eta) - share @ eta
+        gap = mass * special.expit(eta) - share
         ridge = 1e-6 * theta
         return float(value / n + 0.5 * theta @ ridge), np.array([gap.sum(), gap @ u]) / n + ridge
 
@@ -204,4 +210,6 @@ def _platt(support: FloatArray, mass: FloatArray, total: FloatArray, *, binary: 
         values=np.empty(0),
         slope=slope,
         intercept=float(fit.x[0]) - slope * centre,
+        low=low,
+        high=high,
     )

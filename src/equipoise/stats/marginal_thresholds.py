@@ -258,11 +258,15 @@ def _solve(
             " overlap, so no thresholds make marginal outcomes equal."
         )
 
+    # Linear between neighbouring scores, so that the rate is continuous in the threshold.
+    above = np.concatenate(
+        [np.cumsum(everyone[:, ::-1], axis=1)[:, ::-1], np.zeros((shape[0], 1))], axis=1
+    )
+    edges = np.concatenate([cells.support, [cells.support[-1] + 1e-12]])
+
     def rate(thresholds: list[float]) -> float:
-        chosen = sum(
-            float(_share_above(cells.support, everyone[g], t)) for g, t in enumerate(thresholds)
-        )
-        return chosen / float(everyone.sum())
+        chosen = [np.interp(t, edges, above[g]) for g, t in enumerate(thresholds)]
+        return float(sum(chosen) / everyone.sum())
 
     old = rate([data.threshold] * data.n_groups)
 
@@ -282,7 +286,7 @@ def _solve(
             f" {lowest:.3g} to {highest:.3g} only. Name a reference group instead."
         )
     else:
-        level = float(optimize.bisect(excess, lowest, highest, xtol=1e-10))
+        level = float(optimize.brentq(excess, lowest, highest, xtol=1e-10))
     thresholds = np.array([curve.inverse(level) for curve in curves])
     if reference is not None:
         thresholds[reference] = data.threshold
@@ -305,10 +309,3 @@ def _curve(data: _Data, mass: FloatArray, total: FloatArray) -> _Curve:
         values = np.concatenate([[values[0] + slope * (below - data.threshold)], values])
     # Flat stretches get a slope too small to matter, so that the inverse is a function.
     return _Curve(nodes=nodes, values=values + SMALLEST_SLOPE * (nodes - nodes[0]))
-
-
-def _share_above(support: FloatArray, mass: FloatArray, threshold: float) -> float:
-    """Mass at or above a threshold, linear inside a gap so that it is continuous in it."""
-    above = np.concatenate([np.cumsum(mass[::-1])[::-1], [0.0]])
-    edges = np.concatenate([support, [support[-1] + 1e-12]])
-    return float(np.interp(threshold, edges, above))
