@@ -14,6 +14,11 @@ from equipoise.stats.entropy_decomposition import (
     decompose,
     log_interval,
 )
+from equipoise.stats.entropy_thresholds import (
+    allowed_in_sequence,
+    contrast_shown,
+    threshold_path,
+)
 from equipoise.stats.moments import CellMoments
 from rates import assert_at_least, assert_at_most, assert_rate
 
@@ -235,3 +240,25 @@ def test_index_at_its_cap_is_declared_below_it_at_the_level(rng):
         declared += check_cap(indicators_of(counts[None, :]), scheme, cap=cap).index_shown
     # Spec: .056 at n = 5,000 (.065 at 1,000, .049 at 20,000).
     assert_rate(declared, trials, 0.05, above=0.01)
+
+
+@pytest.mark.parametrize(("kind", "kappa"), [("punitive", 3.0), ("assistive", 2.0)])
+def test_threshold_chosen_in_sequence_violates_the_ratio_at_most_at_the_level(rng, kind, kappa):
+    cuts = np.linspace(-3.0, 4.0, 400)
+    trials, violated, at_face_value = 400, 0, 0
+    for _ in range(trials):
+        y = (rng.random(1500) < 0.4).astype(float)
+        path = threshold_path(rng.normal(size=1500) + 1.2 * y, y, cuts)
+        for level in (0.95, None):
+            shown = contrast_shown(path, kappa=kappa, kind=kind, confidence_level=level)
+            allowed = shown if level is None else allowed_in_sequence(shown, kind)
+            cut = path.cut[np.argmin(np.where(allowed, path.errors, np.inf))]
+            u, v = stats.norm.sf(cut), stats.norm.cdf(cut - 1.2)
+            harmful, benign = (u, v) if kind == "punitive" else (v, u)
+            if level is None:
+                at_face_value += kappa * harmful >= benign
+            else:
+                violated += kappa * harmful >= benign
+    # A violating cut-off must be passed by its own test; one test has size 0.05.
+    assert_at_most(violated, trials, 0.05)
+    assert_at_least(at_face_value, trials, 0.25)
