@@ -25,18 +25,22 @@ class Check:
         Its arguments, as the plan gives them.
     result : AuditResult
         The answer.
+    group : tuple of str, optional
+        Group columns of this check, where they are not those of the plan.
     """
 
     id: str
     question: str
     options: dict[str, Any]
     result: AuditResult
+    group: tuple[str, ...] | None = None
 
     @property
     def call(self) -> str:
         """The same question as a line of Python."""
         arguments = ", ".join(f"{name}={value!r}" for name, value in self.options.items())
-        return f"audit.{self.question}({arguments})"
+        audit = "audit" if self.group is None else f"Audit(..., group={list(self.group)})"
+        return f"{audit}.{self.question}({arguments})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +83,7 @@ class Dossier:
                     "id": check.id,
                     "question": check.question,
                     "options": check.options,
+                    "group": None if check.group is None else list(check.group),
                     "result": check.result.to_dict(),
                 }
                 for check in self.checks
@@ -102,6 +107,7 @@ class Dossier:
             checks = tuple(
                 Check(
                     **{name: record[name] for name in ("id", "question", "options")},
+                    group=None if record["group"] is None else tuple(record["group"]),
                     result=AuditResult.from_dict(record["result"]),
                 )
                 for record in data["checks"]

@@ -56,20 +56,31 @@ def execute(
     With ``multiplicity = "bonferroni"`` each of m checks runs at level alpha / m. By the union
     bound, the chance that any check errs is then at most alpha if each keeps its own level.
     """
-    audit = Audit(plan.path, engine=engine, **plan.roles)
+    audits: dict[tuple[str, ...] | None, Audit] = {
+        None: Audit(plan.path, engine=engine, **plan.roles)
+    }
     checks = []
     for planned in plan.checks:
         if started is not None:
             started(planned)
         options = _options(plan, planned)
         try:
-            result = getattr(audit, planned.question)(**_decoded(options))
+            if planned.group not in audits:
+                roles = _with_group(plan.roles, planned.group)
+                audits[planned.group] = Audit(plan.path, engine=engine, **roles)
+            result = getattr(audits[planned.group], planned.question)(**_decoded(options))
         except EquipoiseError as error:
             raise type(error)(f"Check {planned.id!r}: {error}") from error
         if plan.small_category:
             result = _small_marked(result, plan.small_category)
         checks.append(
-            Check(id=planned.id, question=planned.question, options=options, result=result)
+            Check(
+                id=planned.id,
+                question=planned.question,
+                options=options,
+                result=result,
+                group=planned.group,
+            )
         )
     return Dossier(
         title=plan.title,
@@ -78,7 +89,7 @@ def execute(
         multiplicity=plan.multiplicity,
         data={
             "source": os.path.basename(plan.path),  # noqa: PTH119  (a glob is no path)
-            "rows": audit.table.size(),
+            "rows": audits[None].table.size(),
             "roles": plan.roles,
             "files": fingerprint(plan.path),
         },
@@ -92,6 +103,13 @@ def _options(plan: Plan, planned: PlannedCheck) -> dict[str, Any]:
     if plan.multiplicity == "none" or not takes_alpha:
         return planned.options
     return planned.options | {"alpha": plan.alpha / len(plan.checks)}
+
+
+def _with_group(roles: dict[str, Any], group: tuple[str, ...] | None) -> dict[str, Any]:
+    """Return the roles with other group columns, and the bins that still apply."""
+    columns = group or ()
+    bins = {name: cuts for name, cuts in roles.get("bins", {}).items() if name in columns}
+    return roles | {"group": list(columns), "bins": bins}
 
 
 def _decoded(options: dict[str, Any]) -> dict[str, Any]:

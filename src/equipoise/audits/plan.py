@@ -9,7 +9,7 @@ import inspect
 import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -48,17 +48,31 @@ _REPORT = {
     "small_category": "share of all rows below which a group carries a note",
     "alpha": 'the level to share when multiplicity = "bonferroni"; 0.05 by default',
 }
+_OWN = {
+    "question": "which question is asked",
+    "id": "name of the check",
+    "group": "columns that this check compares, instead of those under [data]",
+}
 _IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 _HEADER = re.compile(r"^\s*\[{1,2}\s*([\w.\"'-]+)\s*\]{1,2}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedCheck:
-    """One question with its options, not yet asked."""
+    """One question with its options, not yet asked.
+
+    Parameters
+    ----------
+    id, question, options : str, str, dict
+        As the plan has them.
+    group : tuple of str, optional
+        Group columns of this check; by default those of the plan.
+    """
 
     id: str
     question: str
     options: dict[str, Any]
+    group: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -271,9 +285,7 @@ def _checks(content: Mapping[str, Any], source: _Source) -> list[PlannedCheck]:
                     f"{source.line('check', 'id', number)}: two checks have the id {check.id!r};"
                     " ids must differ, they name the sections of the report."
                 )
-            check = PlannedCheck(
-                id=_next(check.id, planned), question=check.question, options=check.options
-            )
+            check = replace(check, id=_next(check.id, planned))
         planned.append(check)
     return planned
 
@@ -289,10 +301,10 @@ def _check(table: object, number: int, source: _Source) -> PlannedCheck:
             f" of {quoted(QUESTIONS)}; got {question!r}.{hint}"
         )
     method = getattr(Audit, question)
-    known = {"question": "which question is asked", "id": "name of the check"} | meanings(method)
+    known = _OWN | meanings(method)
     place = f"check {number} ({question})"
     source.check_keys(table, known, table="check", place=place, number=number)
-    options = {key: value for key, value in table.items() if key not in {"question", "id"}}
+    options = {key: value for key, value in table.items() if key not in _OWN}
     for name in required(method):
         if name not in options:
             raise InvalidParameterError(
@@ -307,7 +319,22 @@ def _check(table: object, number: int, source: _Source) -> PlannedCheck:
             f"{source.line('check', 'id', number)}: `id` must start with a letter and hold letters,"
             f" digits, '-' and '_' only; got {name!r}."
         )
-    return PlannedCheck(id=name, question=question, options=options)
+    return PlannedCheck(
+        id=name, question=question, options=options, group=_columns(table, source, number)
+    )
+
+
+def _columns(table: Mapping[str, Any], source: _Source, number: int) -> tuple[str, ...] | None:
+    """Return the group columns of one check, or `None` for those of the plan."""
+    if "group" not in table:
+        return None
+    given = table["group"]
+    names = (given,) if isinstance(given, str) else given
+    if not isinstance(names, (list, tuple)) or not all(isinstance(n, str) for n in names):
+        raise InvalidParameterError(
+            f"{source.line('check', 'group', number)}: `group` must name columns; got {given!r}."
+        )
+    return tuple(names)
 
 
 def _next(name: str, planned: Sequence[PlannedCheck]) -> str:

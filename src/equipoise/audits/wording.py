@@ -16,6 +16,7 @@ __all__ = [
     "headline",
     "interval",
     "joint_line",
+    "legend_words",
     "number",
     "p_value",
     "picture_words",
@@ -58,6 +59,16 @@ _QUESTIONS = {
     "marginal_outcome": "Are people at the cut-off treated alike?",
     "predictive_parity": "Does a score mean the same in every group?",
     "treatment_effects": "Are predicted effects equally accurate in every group?",
+}
+
+_LEGENDS = {
+    "disparity": "Points are estimates, bars are intervals; the shape of a point repeats what its"
+    " colour says.",
+    "predictive_parity": "Lines are mean outcomes by score, one for each group; shaded bands hold"
+    " for all scores together.",
+    "improvability": "Points are the values of status quo and candidate on rows that the candidate"
+    " was not built on.",
+    "inequality": "Bars are parts of the index, lines their intervals.",
 }
 
 
@@ -153,6 +164,11 @@ def picture_words(result: "AuditResult") -> tuple[str, str]:
         f" ({shortened(lowest.group)}) to {number(highest.estimate)}"
         f" ({shortened(highest.group)}); {counts}. The table has every value."
     )
+
+
+def legend_words(result: "AuditResult") -> str:
+    """Say how to read the picture of a result."""
+    return _LEGENDS.get(result.audit, _LEGENDS["disparity"])
 
 
 def joint_line(joint: JointTest) -> str:

@@ -4,7 +4,7 @@ import base64
 import hashlib
 from dataclasses import dataclass
 from importlib.resources import files
-from typing import Any
+from typing import Any, Literal
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -12,10 +12,11 @@ from markupsafe import Markup
 from equipoise.audits import wording
 from equipoise.audits.assumptions import assumptions
 from equipoise.audits.dossier import Check, Dossier
-from equipoise.audits.finding import Finding, Note
+from equipoise.audits.finding import Finding
 from equipoise.audits.gate import Outcome, outcome
 from equipoise.audits.result import AuditResult
 from equipoise.audits.tables import footnotes
+from equipoise.report.explorer import explorer_state
 from equipoise.report.figures import figure
 from equipoise.report.sections import sections
 
@@ -36,6 +37,15 @@ class Cell:
 
     text: str
     value: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """A column of a table; without cells it is left out."""
+
+    name: str
+    cells: list[Cell]
+    kind: Literal["number", "text"] = "number"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +86,7 @@ def html_report(dossier: Dossier) -> str:
         dossier=dossier,
         sections=[(section, [_view(c) for c in section.checks]) for section in sections(dossier)],
         multiplicity=multiplicity_words(dossier),
+        explorer=explorer_state([c.result for c in dossier.checks if c.question == "inequality"]),
         script=Markup(script),  # noqa: S704  (ours)
         style=Markup(style),  # noqa: S704  (ours)
         script_hash=digest,
@@ -111,13 +122,7 @@ def _view(check: Check) -> dict[str, Any]:
     result = check.result
     _, notes = footnotes(result)
     shown = outcome(result)
-    constant = {
-        name: getattr(result.findings[0], name)
-        for name in ("estimand", "reference", "method")
-        if len({getattr(f, name) for f in result.findings}) == 1
-    }
-    varying = [name for name in ("estimand", "reference", "method") if name not in constant]
-    rows = _rows(result, varying, notes)
+    columns = _columns(result)
     return {
         "check": check,
         "result": result,
@@ -127,76 +132,81 @@ def _view(check: Check) -> dict[str, Any]:
         "outcome_word": OUTCOME_WORDS[shown],
         "joint": None if result.joint is None else wording.joint_line(result.joint),
         "figure": figure(result, prefix=f"fig-{check.id}") if result.findings else None,
-        "columns": _columns(varying, with_values="values" in result.details),
-        "rows": rows,
-        "caption": _caption(constant),
-        "decisions": sorted({row.decision for row in rows}),
+        "legend": wording.legend_words(result),
+        "columns": [(column.name, column.kind) for column in columns],
+        "rows": [
+            Row(
+                group=finding.group,
+                cells=tuple(column.cells[k] for column in columns),
+                decision=wording.decision_word(finding.decision, result.audit),
+                marks=tuple(notes.index(note) + 1 for note in finding.notes),
+            )
+            for k, finding in enumerate(result.findings)
+        ],
+        "caption": _caption(result),
+        "decisions": sorted(
+            {wording.decision_word(f.decision, result.audit) for f in result.findings}
+        ),
         "notes": notes,
         "assumptions": assumptions(result),
     }
 
 
-def _columns(varying: list[str], *, with_values: bool) -> list[tuple[str, str]]:
-    """Name and kind of every column after the group and the decision."""
-    words = [(name.capitalize(), "text") for name in varying]
-    values = ("Value", "Reference value") if with_values else ()
-    numbers = (*values, "Estimate", "Low", "High", "p", "Unadjusted p", "Statistic", "n")
-    return words + [(name, "number") for name in numbers]
+def _columns(result: AuditResult) -> list[Column]:
+    """The columns after group and decision; one that says nothing is left out.
 
-
-def _rows(result: AuditResult, varying: list[str], notes: list[Note]) -> list[Row]:
+    Words that are the same in every row stand in the caption; an unadjusted p-value that equals
+    the adjusted one, and a reference value that never changes, are not repeated.
+    """
+    findings = result.findings
     values = {entry["group"]: entry for entry in result.details.get("values", ())}
-    rows = []
-    for finding in result.findings:
-        words = tuple(
-            Cell(text=wording.estimand_words(text) if name == "estimand" else text)
-            for name in varying
-            for text in (getattr(finding, name),)
-        )
-        numbers: tuple[Cell, ...] = ()
-        if values:
-            entry = values.get(finding.group, {})
-            numbers = (_number(entry.get("group_value")), _number(entry.get("target_value")))
-        rows.append(
-            Row(
-                group=finding.group,
-                cells=(*words, *numbers, *_numbers(finding)),
-                decision=wording.decision_word(finding.decision, result.audit),
-                marks=tuple(notes.index(note) + 1 for note in finding.notes),
-            )
-        )
-    return rows
+    own = [_number(values.get(f.group, {}).get("group_value")) for f in findings]
+    target = [_number(values.get(f.group, {}).get("target_value")) for f in findings]
+    raw = [Cell(text=wording.p_value(f.p_value_raw), value=f.p_value_raw) for f in findings]
+    adjusted = [Cell(text=wording.p_value(f.p_value), value=f.p_value) for f in findings]
+    low = [None if f.ci is None else f.ci.low for f in findings]
+    high = [None if f.ci is None else f.ci.high for f in findings]
+    columns = [
+        _words("Estimand", [wording.estimand_words(f.estimand) for f in findings]),
+        _words("Compared with", [f.reference for f in findings]),
+        Column(name="Value", cells=own if values else []),
+        Column(name="Reference value", cells=target if len(set(target)) > 1 else []),
+        Column(name="Estimate", cells=[_number(f.estimate) for f in findings]),
+        Column(name="Low", cells=_bounds(low, findings)),
+        Column(name="High", cells=_bounds(high, findings)),
+        Column(name="p", cells=adjusted),
+        Column(name="Unadjusted p", cells=raw if raw != adjusted else []),
+        Column(name="n", cells=[Cell(text=f"{f.n:,}", value=f.n) for f in findings]),
+        Column(name="Statistic", cells=[_number(f.statistic) for f in findings]),
+        _words("Method", [f.method.replace("_", " ") for f in findings]),
+    ]
+    return [column for column in columns if column.cells]
+
+
+def _words(name: str, texts: list[str]) -> Column:
+    varies = len(set(texts)) > 1
+    return Column(name=name, kind="text", cells=[Cell(text=text) for text in texts if varies])
 
 
 def _number(value: float | None) -> Cell:
     return Cell(text=wording.number(value), value=value)
 
 
-def _numbers(finding: Finding) -> tuple[Cell, ...]:
-    ci = finding.ci
-    low, high = (None, None) if ci is None else (ci.low, ci.high)
-    return (
-        _number(finding.estimate),
-        Cell(text=_bound(low, open_side=ci is not None), value=low),
-        Cell(text=_bound(high, open_side=ci is not None), value=high),
-        Cell(text=wording.p_value(finding.p_value), value=finding.p_value),
-        Cell(text=wording.p_value(finding.p_value_raw), value=finding.p_value_raw),
-        _number(finding.statistic),
-        Cell(text=f"{finding.n:,}", value=finding.n),
-    )
+def _bounds(values: list[float | None], findings: tuple[Finding, ...]) -> list[Cell]:
+    return [
+        Cell(text="none" if value is None and finding.ci else wording.number(value), value=value)
+        for value, finding in zip(values, findings, strict=True)
+    ]
 
 
-def _bound(value: float | None, *, open_side: bool) -> str:
-    return "none" if value is None and open_side else wording.number(value)
-
-
-def _caption(constant: dict[str, str]) -> str:
+def _caption(result: AuditResult) -> str:
+    """Say once what is the same in every row."""
     parts = []
-    if constant.get("estimand"):
-        parts.append(wording.estimand_words(constant["estimand"]))
-    if constant.get("reference"):
-        parts.append(f"compared with {constant['reference']}")
-    if constant.get("method"):
-        parts.append(f"by {constant['method']}")
+    for name, words in (("estimand", "{}"), ("reference", "compared with {}"), ("method", "by {}")):
+        texts = {getattr(finding, name) for finding in result.findings}
+        text = texts.pop() if len(texts) == 1 else ""
+        if text:
+            text = wording.estimand_words(text) if name == "estimand" else text.replace("_", " ")
+            parts.append(words.format(text))
     text = ", ".join(parts)
     return text[:1].upper() + text[1:]

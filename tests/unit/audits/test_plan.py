@@ -108,6 +108,13 @@ def test_checks_without_an_id_get_distinct_ones():
     assert [check.id for check in plan.checks] == ["flag-fpr", "flag-fpr-2", "flag-fpr-3"]
 
 
+def test_a_check_can_compare_other_groups():
+    plan = parse_plan(DATA + FLAG + 'group = "race"\n' + FLAG)
+    assert [check.group for check in plan.checks] == [("race",), None]
+    with pytest.raises(InvalidParameterError, match="line 7: `group` must name columns; got 3"):
+        parse_plan(DATA + FLAG + "group = 3\n")
+
+
 def test_the_report_decides_the_order():
     text = DATA + FLAG + 'id = "a"\n' + FLAG + 'id = "b"\n[report]\norder = ["b", "a"]\n'
     assert [check.id for check in parse_plan(text).checks] == ["b", "a"]

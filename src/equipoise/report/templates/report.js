@@ -131,7 +131,7 @@
     const x = (rate) => LEFT + SIDE * rate;
     const y = (rate) => TOP + SIDE * (1 - rate);
     const cells = { allowed: "", capped: "" };
-    const N = 65;
+    const N = 90;
     const w = SIDE / N;
     for (let i = 0; i < N; i += 1) {
       for (let j = 0; j < N; j += 1) {
