@@ -1,16 +1,30 @@
 """A real browser opens the report: by keyboard, without scripts, on paper and on phones."""
 
 import base64
+from pathlib import Path
 
 import pytest
 
+import equipoise
+from equipoise.audits.execution import execute
 from equipoise.audits.finding import Decision
+from equipoise.audits.plan import read_plan
+from equipoise.report.explorer import DEFAULTS, explored
 from equipoise.report.html import html_report
 from specimens import check, dossier, finding, joint, result
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
 ATTACK = "<img src=x onerror=\"document.title='attacked'\">"
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory):
+    """The report of the bundled demonstration."""
+    file = tmp_path_factory.mktemp("demo") / "demo.html"
+    plan = Path(equipoise.__file__).parent / "plans" / "demo.toml"
+    file.write_text(html_report(execute(read_plan(plan))), encoding="utf-8")
+    return file
 
 
 @pytest.fixture(scope="module")
@@ -49,12 +63,12 @@ def test_the_page_is_silent_and_asks_for_nothing(browser, report):
 
 def test_sorting_works_by_keyboard(browser, report):
     browser.open(report)
-    button = browser.find("#check-disparity th:nth-child(9) button")
+    button = browser.find("#check-disparity th:nth-child(8) button")
     assert button.text == "n"
     button.send_keys("\ue007")
     assert groups(browser)[0] == "race=C & sex=Female"
     assert (
-        browser.find("#check-disparity th:nth-child(9)").get_attribute("aria-sort") == "ascending"
+        browser.find("#check-disparity th:nth-child(8)").get_attribute("aria-sort") == "ascending"
     )
     button.send_keys(" ")
     assert groups(browser)[0] == f"race={ATTACK}"
@@ -139,3 +153,78 @@ def test_printing_shows_the_rows_that_a_filter_hides(browser, report):
     browser.media("")
     pdf = base64.b64decode(browser.driver.print_page())
     assert pdf.startswith(b"%PDF")
+
+
+def test_the_demo_shows_headline_figure_and_table_for_every_question(browser, demo):
+    browser.open(demo)
+    checks = browser.driver.find_elements("css selector", ".check")
+    assert len(checks) == 5
+    for shown in checks:
+        for part in (".headline", "svg.figure", "table.findings", ".assumptions"):
+            assert shown.find_element("css selector", part).is_displayed()
+    assert browser.console() == []
+    assert browser.requests() == [demo.as_uri()]
+    assert browser.violations() == []
+
+
+EXPLORED = (
+    {"kind": "punitive"} | DEFAULTS,
+    {"kind": "punitive"} | DEFAULTS | {"kappa": 10, "order": 0, "fpr": 0, "fnr": 1},
+    {"kind": "punitive"} | DEFAULTS | {"base_rate": 0.1, "kappa": 10, "order": 2},
+    {"kind": "assistive"} | DEFAULTS | {"base_rate": 0.25, "kappa": 1, "order": 0.5},
+    {"kind": "assistive"} | DEFAULTS | {"base_rate": 0.25, "kappa": 5, "order": 10},
+    {"kind": "assistive"} | DEFAULTS | {"base_rate": 0.1, "kappa": 0.5, "order": -1},
+)
+
+
+def explore(browser, values):
+    """Fill the form of the explorer by keyboard and read what it shows."""
+    browser.find("#explorer select").send_keys(values["kind"])
+    for name, value in values.items():
+        if name != "kind":
+            field = browser.find(f"#explorer input[name={name}]")
+            field.send_keys("\ue009a\ue000", f"{value}")
+    return {
+        place.get_attribute("data-output"): place.get_attribute("data-value")
+        for place in browser.driver.find_elements("css selector", "#explorer [data-output]")
+    }
+
+
+@pytest.mark.parametrize("values", EXPLORED, ids=lambda v: f"{v['kind']}-{v['order']}")
+def test_the_explorer_computes_what_the_library_computes(browser, demo, values):
+    browser.open(demo)
+    shown = explore(browser, values)
+    expected = explored(**values)
+    assert set(shown) == set(expected)
+    for name, value in expected.items():
+        assert float(shown[name]) == pytest.approx(value, rel=1e-9, abs=1e-12), name
+
+
+def test_the_explorer_starts_with_the_numbers_of_the_page_without_scripts(browser, demo):
+    read = (
+        "return [...document.querySelectorAll('#explorer [data-output]')].map(e => e.textContent)"
+    )
+    browser.scripts(on=False)
+    browser.open(demo)
+    places = browser.driver.find_elements("css selector", "#explorer [data-output]")
+    static = [place.text for place in places]
+    browser.scripts(on=True)
+    browser.open(demo)
+    assert browser.driver.execute_script(read) == static
+
+
+def test_the_explorer_refuses_what_cannot_be_encoded(browser, demo):
+    browser.open(demo)
+    shown = explore(browser, {"kind": "punitive", "base_rate": 0.1, "kappa": 5})
+    assert set(shown.values()) == {""}
+    verdict = browser.find("#explorer .verdict").text
+    assert verdict == "This ratio cannot be encoded at this base rate: κ must be above 9."
+    explore(browser, {"kind": "punitive", "base_rate": 7})
+    assert "a number from 0.01 to 0.99 is needed" in browser.find("#explorer .verdict").text
+
+
+def test_an_arrow_key_changes_the_explorer(browser, demo):
+    browser.open(demo)
+    before = browser.find("#explorer [data-output=index]").text
+    browser.find("#explorer input[name=fpr]").send_keys("\ue013" * 5)
+    assert browser.find("#explorer [data-output=index]").text != before

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from equipoise.audits.plan import QUESTIONS
 from equipoise.data.profile import ColumnProfile
 from equipoise.exceptions import DataError
 
@@ -50,11 +49,14 @@ class Draft:
         Why each role was given.
     left : dict
         Columns without a role, and why.
+    numbers : list of str
+        Those among them that are numeric: possible features.
     """
 
     roles: dict[str, Any] = field(default_factory=dict)
     reasons: dict[str, str] = field(default_factory=dict)
     left: dict[str, str] = field(default_factory=dict)
+    numbers: list[str] = field(default_factory=list)
 
     def give(self, role: str, column: ColumnProfile, reason: str) -> None:
         """Give a role to a column."""
@@ -81,8 +83,7 @@ def draft(columns: Sequence[ColumnProfile]) -> Draft:
 
     Examples
     --------
-        >>> from equipoise.audits.plan import QUESTIONS
-    from equipoise.data.profile import profile
+        >>>     from equipoise.data.profile import profile
         >>> drafted = draft(profile({"sex": ["F", "M"] * 4, "approved": [0, 1, 1, 0] * 2}))
         >>> drafted.roles
         {'y_pred': 'approved', 'group': ['sex']}
@@ -204,7 +205,6 @@ def default_checks(drafted: Draft) -> str:
         f"# {words}\n[[check]]\n"
         + "".join(f"{key} = {_toml(value)}\n" for key, value in options.items())
         for words, options in tables
-        if options["question"] in QUESTIONS
     )
 
 
@@ -275,6 +275,8 @@ def _remaining(plan: Draft, free: dict[str, ColumnProfile]) -> None:
         plan.give("y_score", free.pop(numbers[0].name), f"the first numbers ({_seen(numbers[0])})")
     for column in free.values():
         plan.left[column.name] = _seen(column)
+        if column.kind == "number" and not column.missing:
+            plan.numbers.append(column.name)
 
 
 def _labels(plan: Draft, columns: Sequence[ColumnProfile]) -> None:

@@ -20,19 +20,15 @@ from equipoise.exceptions import InvalidParameterError
 
 __all__ = ["QUESTIONS", "Plan", "PlannedCheck", "parse_plan", "read_plan"]
 
-QUESTIONS = tuple(
-    name
-    for name in (
-        "disparity",
-        "flag",
-        "certify",
-        "predictive_parity",
-        "marginal_outcome",
-        "improvability",
-        "inequality",
-        "treatment_effects",
-    )
-    if hasattr(Audit, name)
+QUESTIONS = (
+    "disparity",
+    "flag",
+    "certify",
+    "predictive_parity",
+    "marginal_outcome",
+    "improvability",
+    "inequality",
+    "treatment_effects",
 )
 """Questions that a plan can ask: methods of `Audit`."""
 

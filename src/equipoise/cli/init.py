@@ -8,12 +8,19 @@ from typing import Annotated
 import typer
 
 from equipoise._typing import Template
-from equipoise.audits.draft import draft, draft_text
+from equipoise.audits.draft import Draft, draft, draft_text
 from equipoise.cli.files import check_writable, write_all
 from equipoise.data.profile import profile
 from equipoise.exceptions import InvalidParameterError
 
 __all__ = ["init"]
+
+NEEDS: dict[Template, tuple[str, ...]] = {
+    "four-fifths": ("y_pred",),
+    "nyc-ll144": ("y_pred",),
+    "lending": ("y_pred", "y_true", "features"),
+}
+"""Roles without which a template cannot run."""
 
 
 def init(
@@ -34,7 +41,7 @@ def init(
             f"{str(output)!r} exists. Pass `--force` to replace it, or another `--output`."
         )
     drafted = draft(profile(data))
-    checks = None if template is None else template_checks(template)
+    checks = None if template is None else template_checks(template, drafted)
     here = os.path.relpath(data, output.parent) if not os.path.isabs(data) else data  # noqa: PTH117
     write_all({output: draft_text(drafted, path=Path(here).as_posix(), checks=checks)})
     for role, reason in drafted.reasons.items():
@@ -42,7 +49,17 @@ def init(
     typer.echo(f"wrote {output}; now run: equipoise audit {output} --output report.html", err=True)
 
 
-def template_checks(name: Template) -> str:
-    """Return the part of a shipped plan that follows its ``[data]`` table."""
+def template_checks(name: Template, drafted: Draft) -> str:
+    """Return the questions of a shipped plan, once the draft has the roles that they need."""
+    if name == "lending":
+        features = [*drafted.numbers, *filter(None, [drafted.roles.get("y_score")])]
+        drafted.roles["features"] = features
+        drafted.reasons["features"] = "numbers without another part: what a candidate may use"
+    for role in NEEDS[name]:
+        if not drafted.roles.get(role):
+            raise InvalidParameterError(
+                f"Template {name!r} needs `{role}`, and no column looks like it. Name the column"
+                " clearly, or copy the questions of the template into a plan of your own."
+            )
     text = (files("equipoise") / "plans" / f"{name}.toml").read_text(encoding="utf-8")
     return text[text.index("# ---- questions") :]

@@ -33,4 +33,16 @@ def draw(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes":
     }
     if result.audit not in drawings:
         raise InvalidParameterError(f"there is no picture for the audit {result.audit!r}.")
-    return drawings[result.audit](result, ax=ax)
+    axes = drawings[result.audit](result, ax=ax)
+    _take_literally(axes)
+    return axes
+
+
+def _take_literally(axes: "Axes") -> None:
+    """Keep a dollar sign in a group's name from being read as mathematics."""
+    from matplotlib.text import Text
+
+    figure = axes.get_figure(root=True)
+    for text in [] if figure is None else figure.findobj(Text):
+        if isinstance(text, Text) and "$" in text.get_text() and "\\math" not in text.get_text():
+            text.set_parse_math(False)

@@ -43,31 +43,41 @@ def explorer_state(results: Sequence[AuditResult]) -> dict[str, Any]:
     Parameters
     ----------
     results : sequence of AuditResult
-        The inequality audits of the report; error rates are those of the first that has them in
-        ``details["error_rates"]``.
+        The inequality audits of the report; the first that has error rates gives them, and its
+        design where it has one.
 
     Returns
     -------
     dict
         Inputs, outputs and words for the template. Without scripts they are what the page shows.
     """
-    rates = next((r.details["error_rates"] for r in results if "error_rates" in r.details), None)
-    inputs = dict(DEFAULTS)
-    if rates:
-        inputs |= {name: round(rates[name], 4) for name in ("base_rate", "fpr", "fnr")}
-        # The smallest whole ratio that can be encoded at this base rate.
-        while inputs["kappa"] * inputs["base_rate"] <= 1.0 - inputs["base_rate"]:
-            inputs["kappa"] += 1.0
-    outputs = explored(kind="punitive", **inputs)
+    kind, inputs, from_data = "punitive", dict(DEFAULTS), False
+    for result in results:
+        rates, cap = result.details.get("error_rates"), result.details.get("cap")
+        if rates:
+            from_data = True
+            inputs |= {name: round(rates[name], 4) for name in ("base_rate", "fpr", "fnr")}
+            inputs["order"] = float(result.details.get("order", 1.0))
+        if cap:
+            kind = cap["kind"]
+            inputs |= {"kappa": cap["kappa"], "minimum_benefit": round(cap["low"], 4)}
+        if rates:
+            break
+    odds = inputs["base_rate"] / (1.0 - inputs["base_rate"])
+    # A ratio that cannot be encoded at this base rate is raised to one that can.
+    inputs["kappa"] = max(
+        inputs["kappa"], round(1.1 * (odds if kind == "assistive" else 1 / odds), 1)
+    )
+    outputs = explored(kind=kind, **inputs)
     keeps = "keeps" if outputs["contrast"] > 0.0 else "does not keep"
     below = "below" if outputs["index"] < outputs["cap"] else "not below"
     return {
-        "kind": "punitive",
+        "kind": kind,
         "fields": FIELDS,
         "results": RESULTS,
         "inputs": inputs,
         "outputs": outputs,
-        "from_data": rates is not None,
+        "from_data": from_data,
         "verdict": f"The model {keeps} the ratio; its index is {below} the cap.",
     }
 

@@ -52,7 +52,6 @@ _REFERENCE = re.compile(r"url\(#([^)]+)\)")
 _RC = {
     "svg.fonttype": "none",
     "svg.hashsalt": "equipoise",
-    "text.parse_math": False,
     "font.size": 10.0,
     "axes.spines.top": False,
     "axes.spines.right": False,

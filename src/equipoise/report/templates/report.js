@@ -180,7 +180,8 @@
     const update = () => {
       const fields = { kind: form.elements.kind.value };
       for (const input of form.querySelectorAll("input")) {
-        if (!input.checkValidity() || input.value === "") {
+        const { badInput, rangeUnderflow, rangeOverflow } = input.validity;
+        if (badInput || rangeUnderflow || rangeOverflow || input.value === "") {
           refuse(`${input.parentElement.textContent.trim()}: a number from ${input.min} to ${input.max} is needed.`);
           return;
         }
