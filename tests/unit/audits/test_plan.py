@@ -34,7 +34,7 @@ def test_an_absolute_path_stays():
             DATA + FLAG + "marign = 0.1\n",
             (
                 r"plan, line 7: check 1 \(flag\) has no key 'marign'. Did you mean 'margin'\?"
-                r" \(Tolerated gap\) Known keys: 'question', 'id', 'metric', 'margin'"
+                r" \(Tolerated gap\) Known keys: 'question', 'id', 'group', 'metric', 'margin'"
             ),
         ),
         (
