@@ -1,0 +1,131 @@
+"""Planned power against simulated audits."""
+
+import numpy as np
+import pytest
+
+from equipoise.design import power, sample_size
+from equipoise.stats.multiplicity import adjusted_p_values
+from rates import assert_rate
+from simulate_disparity import assessed, binary_comparison, mean_comparison, regions
+
+pytestmark = pytest.mark.calibration
+REPS = 4000
+
+
+def rate_tables(rng, plan, rate, disparity, target, reference=0.5):
+    """Counts of the planned group and target in simulated tables of the planned size."""
+    share = plan.share[0]
+    if target == "known":
+        shares, rates = (share, 0.0, 0.0), (rate + disparity, 0.0, 0.0)
+    elif target == "population":
+        rest = rate - disparity * share / (1.0 - share)
+        shares, rates = (0.0, share, 1.0 - share), (0.0, rate + disparity, rest)
+    else:
+        other = 1.0 - share if target == "rest" else reference
+        shares, rates = (share, 0.0, other), (rate + disparity, 0.0, rate)
+    counts = regions(rng, REPS, plan.n, shares, rates)
+    return binary_comparison(*counts, n_units=plan.n, known=rate if target == "known" else None)
+
+
+@pytest.mark.parametrize("target", ["known", "population", "rest", "reference"])
+def test_disparity_of_a_rate_is_found_as_often_as_planned(rng, target):
+    extra = {"reference_share": 0.5} if target == "reference" else {}
+    plan = power("disparity", n=3000, share=0.2, disparity=0.06, rate=0.4, target=target, **extra)
+    p = assessed(rate_tables(rng, plan, 0.4, 0.06, target), binary=True).p_value
+    assert_rate((p <= 0.05).sum(), REPS, plan.power[0], below=0.012, above=0.012)
+
+
+@pytest.mark.parametrize(
+    ("alternative", "disparity"), [("greater", 0.08), ("less", -0.08), ("outside", -0.08)]
+)
+def test_flags_of_a_rate_are_raised_as_often_as_planned(rng, alternative, disparity):
+    plan = power(
+        "flag",
+        n=3000,
+        share=0.3,
+        disparity=disparity,
+        rate=0.4,
+        target="rest",
+        margin=0.03,
+        alternative=alternative,
+    )
+    found = assessed(rate_tables(rng, plan, 0.4, disparity, "rest"), binary=True)
+    p = {
+        "greater": lambda: found.p_greater(0.03),
+        "less": lambda: found.p_less(-0.03),
+        "outside": lambda: found.p_outside(-0.03, 0.03),
+    }[alternative]()
+    assert_rate((p <= 0.05).sum(), REPS, plan.power[0], below=0.015, above=0.015)
+
+
+@pytest.mark.parametrize("disparity", [0.0, 0.02])
+def test_equivalence_of_a_rate_is_shown_as_often_as_planned(rng, disparity):
+    plan = sample_size(
+        "certify", share=0.3, disparity=disparity, rate=0.4, target="rest", margin=0.06, power=0.8
+    )
+    assert plan.power[0] >= 0.8
+    found = assessed(rate_tables(rng, plan, 0.4, disparity, "rest"), binary=True)
+    p = found.p_within(-0.06, 0.06)
+    assert_rate((p <= 0.05).sum(), REPS, plan.power[0], below=0.012, above=0.012)
+
+
+def test_sample_size_for_a_mean_gives_the_power_asked_for(rng):
+    plan = sample_size("disparity", share=0.25, disparity=0.3, sd=1.0, target="rest", power=0.9)
+    reps = 2000
+    member = rng.random((reps, plan.n)) < 0.25
+    u = rng.normal(size=(reps, plan.n)) + 0.3 * member
+    found = assessed(
+        mean_comparison(u, np.ones(u.shape), member, n_units=plan.n), binary=False, method="eel"
+    )
+    assert_rate((found.p_value <= 0.05).sum(), reps, 0.9, below=0.012, above=0.012)
+
+
+def test_power_after_benjamini_hochberg_is_the_planned_one(rng):
+    """Twenty tests, four of them with a gap, as in the limit of the procedure."""
+    m, gaps = 20, 4
+    plan = power(
+        "flag",
+        n=20_000,
+        share=[0.04] * gaps,
+        disparity=0.06,
+        rate=0.4,
+        target="known",
+        n_tests=m,
+        adjust="bh",
+    )
+    reps = 500
+    size = rng.multinomial(plan.n, [*np.full(m, 0.04), 1.0 - 0.04 * m], size=reps)[:, :m]
+    rates = np.where(np.arange(m) < gaps, 0.46, 0.4)
+    ones = rng.binomial(size, rates).astype(float).reshape(-1)
+    zero = np.zeros(len(ones))
+    comparison = binary_comparison(
+        np.stack([ones, zero, zero], axis=1),
+        np.stack([size.reshape(-1).astype(float), zero, zero], axis=1),
+        n_units=plan.n,
+        known=0.4,
+    )
+    p = assessed(comparison, binary=True).p_greater(0.0).reshape(reps, m)
+    rejected = np.array([adjusted_p_values(row) <= 0.05 for row in p])[:, :gaps]
+    assert abs(rejected.mean() - plan.power[0]) < 0.03
+    assert plan.level < 0.05
+
+
+def test_clustered_rows_need_the_design_effect(rng):
+    icc, rows, users, reps = 0.3, 5, 300, 2000
+    plan = power(
+        "disparity",
+        n=users * rows,
+        share=0.4,
+        disparity=0.25,
+        sd=1.0,
+        target="rest",
+        design_effect=1 + (rows - 1) * icc,
+    )
+    member = rng.random((reps, users)) < 0.4
+    shared = rng.normal(size=(reps, users, 1)) * np.sqrt(icc)
+    u = shared + rng.normal(size=(reps, users, rows)) * np.sqrt(1 - icc) + 0.25 * member[..., None]
+    totals = mean_comparison(
+        u.sum(axis=2), np.full((reps, users), float(rows)), member, n_units=users
+    )
+    p = assessed(totals, binary=False, method="eel").p_value
+    assert_rate((p <= 0.05).sum(), reps, plan.power[0], below=0.015, above=0.015)
