@@ -17,7 +17,15 @@ from equipoise._typing import AnyArray, BoolArray, FloatArray, IntArray, Scale
 from equipoise.exceptions import InvalidParameterError
 from equipoise.stats.moments import CellMoments
 
-__all__ = ["Comparison", "Target", "TargetKind", "compare", "covariance", "cross_products"]
+__all__ = [
+    "Comparison",
+    "Target",
+    "TargetKind",
+    "compare",
+    "covariance",
+    "cross_products",
+    "target_mask",
+]
 
 TargetKind: TypeAlias = Literal["known", "population", "reference", "rest", "external"]
 
@@ -198,7 +206,7 @@ def compare(
     all_all = np.empty((2, 2))
     group_target = np.zeros((m, 2, 2))
     target_target = np.zeros((m, 2, 2))
-    mask = _target_mask(target, moments)
+    mask = target_mask(target, moments)
     for a in range(2):
         for b in range(2):
             kernel = moments.kernel(a, b)
@@ -301,7 +309,7 @@ def cross_products(
     array of shape (m, m)
     """
     groups = _as_sparse(membership, len(moments.n))
-    mask = _target_mask(target, moments)
+    mask = target_mask(target, moments)
     if target.kind == "rest":
         # The complement of G is everything minus G.
         alpha, mask = alpha - beta, np.ones(len(moments.n))
@@ -330,7 +338,8 @@ def _as_sparse(membership: Any, size: int) -> Any:
     return groups
 
 
-def _target_mask(target: Target, moments: CellMoments) -> FloatArray:
+def target_mask(target: Target, moments: CellMoments) -> FloatArray:
+    """Return 1 for the cells of the population or reference, 0 elsewhere and for other targets."""
     size = len(moments.n)
     if target.kind == "population":
         return np.ones(size)

@@ -319,6 +319,7 @@ def joint_likelihood(
     of general moments are atoms of their own. The dual, :math:`\sum \log(1 + \lambda' v_i d_k)`,
     is self-concordant: Newton steps of length :math:`1 / (1 + \delta)`, with :math:`\delta` the
     Newton decrement, stay inside its domain and converge exactly when zero is inside the hull.
+    Full steps are taken where they are close enough or increase the dual.
 
     Parameters
     ----------
@@ -356,6 +357,12 @@ def joint_likelihood(
         decrement = float(np.sqrt(max(gradient @ step, 0.0)))
         if decrement < 1e-8:
             return float(2.0 * samples.sums(np.log(x)).sum())
-        lam = lam + step / (1.0 + decrement if decrement > 0.25 else 1.0)
-        x = 1.0 + values * np.repeat(directions @ lam, size)
+        full = 1.0 + values * np.repeat(directions @ (lam + step), size)
+        if decrement <= 0.25 or (
+            full.min() > 0.0 and samples.sums(np.log(full)).sum() > samples.sums(np.log(x)).sum()
+        ):
+            lam, x = lam + step, full
+        else:
+            lam = lam + step / (1.0 + decrement)
+            x = 1.0 + values * np.repeat(directions @ lam, size)
     return np.inf

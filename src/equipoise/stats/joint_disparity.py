@@ -15,7 +15,7 @@ from scipy import linalg, sparse, special
 from equipoise._checks import check_option
 from equipoise._typing import AnyArray, DisparityMethod, FloatArray, IntArray
 from equipoise.stats.binomial import deviance
-from equipoise.stats.comparison import Comparison, Target, compare, cross_products
+from equipoise.stats.comparison import Target, cross_products, target_mask
 from equipoise.stats.empirical_likelihood import Samples, joint_likelihood, likelihood, profile
 from equipoise.stats.moments import CellMoments
 from equipoise.stats.row_roots import Units
@@ -25,6 +25,8 @@ __all__ = ["JointDisparity", "joint_test"]
 _SPARSE_BELOW = 5.0
 # Beyond this the dual problem is dense and slow; first and second moments decide.
 _LARGEST_DUAL = 200
+# Entries of a membership matrix below which dense arrays are faster.
+_DENSE = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,8 +44,8 @@ class JointDisparity:
     n_groups, n_atoms : int
         Groups that entered, and distinct patterns of membership among their rows.
     status : str
-        "ok"; "vacuous": no hypothesis is left; "hull": the null is outside the convex hull and the
-        statistic is that of the Euclidean likelihood.
+        "ok"; "vacuous": no hypothesis is left; "degenerate": the moments do not vary; "hull": the
+        null is outside the convex hull and the statistic is that of the Euclidean likelihood.
     method : str
         "profile_el", "influence_el", "el", "score", "influence_eel", "plug_in_el", "plug_in_eel"
         or "none".
@@ -64,16 +66,31 @@ class _Design:
 
     atom: IntArray  # of each cell; -1 outside every group and the target
     n_atoms: int
+    n_groups: int
     basis: IntArray  # independent groups
-    incidence: Any  # sparse, (atoms, df): which atoms make up a group of the basis
-    reference: FloatArray  # (atoms,): which make up the estimated target
-    share: FloatArray  # (df,): size of the group over that of the target
+    incidence: Any  # (atoms, df), dense or sparse: which atoms make up a group of the basis
+    reference: FloatArray  # (atoms,): which make up the estimated target; zero when known
+    theta: float  # value of the target
+    size: FloatArray  # (df,): sum of w in the groups of the basis
+    gap: FloatArray  # (df,): sum of u - theta w
+    share: FloatArray  # (df,): size of the group over that of the estimated target
     saturated: bool  # the null makes all atoms equal
+
+    @property
+    def known(self) -> bool:
+        """Whether the target is a number, given or plugged in."""
+        return not self.reference.any()
 
     @property
     def directions(self) -> FloatArray:
         """Coefficients of u - theta w in the moments of the basis, for each atom."""
-        return np.asarray(self.incidence.toarray() - np.outer(self.reference, self.share))
+        return _dense(self.incidence) - np.outer(self.reference, self.share)
+
+    def by_atom(self, columns: FloatArray) -> FloatArray:
+        """Sums over the cells of each atom, for each column."""
+        used = self.atom >= 0
+        code = self.atom[used]
+        return np.stack([np.bincount(code, column[used], self.n_atoms) for column in columns.T])
 
 
 def joint_test(
@@ -141,112 +158,96 @@ def joint_test(
     check_option("method", method, DisparityMethod)
     if target.kind == "rest":
         target = Target(kind="population")
-    groups = sparse.csc_array(membership, dtype=np.float64)
-    c = compare(moments, groups, target)
-    kept = (c.group[:, 1] > 0) & ~c.same
-    if use is not None:
-        kept &= np.asarray(use, dtype=np.bool_)
-    groups = groups[:, np.flatnonzero(kept)]
-    c = compare(moments, groups, target)
-    design = _design(moments, groups, target, c, plug_in=method == "plug_in")
-    df = len(design.basis)
-    if df == 0:
-        return _report(np.nan, design, groups, "vacuous", "none")
-    known = not target.estimated or method == "plug_in"
-    euclidean = "plug_in_eel" if method == "plug_in" else "influence_eel"
-    eligible = binary or units is not None
-    if method == "eel" or not eligible or target.kind == "external" or df > _LARGEST_DUAL:
-        if binary and method != "eel":
-            return _report(_score(moments, design, c), design, groups, "ok", "score")
-        statistic = _euclidean(moments, groups, target, c, design, known=known)
-        return _report(statistic, design, groups, "ok", euclidean)
-    if binary:
-        ones, n = _by_atom(moments.total.T, design)
-        if method == "auto" and min(ones.min(), (n - ones).min()) < _SPARSE_BELOW:
-            return _report(_score(moments, design, c), design, groups, "ok", "score")
-    statistic, name = _empirical(moments, design, c, units if not binary else None, known=known)
+    plug_in = method == "plug_in"
+    groups = membership if np.size(membership) > _DENSE else _dense(membership)
+    design = _design(moments, groups, target, use, plug_in=plug_in)
+    if not len(design.basis):
+        return _report(np.nan, design, "vacuous", "none")
+    euclidean = "plug_in_eel" if plug_in else "influence_eel"
+    moderate = len(design.basis) <= _LARGEST_DUAL and target.kind != "external"
+    if binary and method != "eel":
+        ones, n = design.by_atom(moments.total)
+        sparse_atoms = min(ones.min(), (n - ones).min()) < _SPARSE_BELOW
+        if not moderate or (method == "auto" and sparse_atoms):
+            return _report(_score(n, design, target), design, "ok", "score")
+        statistic, name = _from_counts(ones, n, design)
+    elif units is not None and method != "eel" and moderate:
+        statistic, name = _from_rows(units, design)
+    else:
+        return _report(_euclidean(moments, groups, target, design), design, "ok", euclidean)
     if np.isinf(statistic):
-        statistic = _euclidean(moments, groups, target, c, design, known=known)
-        return _report(statistic, design, groups, "hull", euclidean)
-    return _report(statistic, design, groups, "ok", "plug_in_el" if method == "plug_in" else name)
+        return _report(_euclidean(moments, groups, target, design), design, "hull", euclidean)
+    return _report(statistic, design, "ok", "plug_in_el" if plug_in else name)
 
 
-def _report(
-    statistic: float, design: _Design, groups: Any, status: str, method: str
-) -> JointDisparity:
+def _report(statistic: float, design: _Design, status: str, method: str) -> JointDisparity:
     df = len(design.basis)
+    if df and np.isnan(statistic):
+        status, method = "degenerate", "none"
     return JointDisparity(
         statistic=float(statistic),
         df=df,
         p_value=float(special.chdtrc(df, statistic)) if df else np.nan,
-        n_groups=groups.shape[1],
+        n_groups=design.n_groups,
         n_atoms=design.n_atoms,
         status=status,
         method=method,
     )
 
 
+def _dense(matrix: Any) -> FloatArray:
+    return np.asarray(matrix.toarray() if sparse.issparse(matrix) else matrix, dtype=np.float64)
+
+
 def _design(
-    moments: CellMoments, groups: Any, target: Target, c: Comparison, *, plug_in: bool
+    moments: CellMoments, groups: Any, target: Target, use: AnyArray | None, *, plug_in: bool
 ) -> _Design:
-    size, m = groups.shape
-    mask = np.ones(size) if target.kind == "population" else np.zeros(size)
-    mask = mask if target.cells is None else target.cells.astype(np.float64)
+    mask = target_mask(target, moments)
+    total = mask @ moments.total
+    theta = float(total[0] / total[1]) if target.estimated else target.value
+    covered = moments.total[:, 1] > 0
+    kept = groups.T @ moments.total[:, 1] > 0
+    if target.estimated:
+        # A group is its own target when every cell with rows is in both or in neither.
+        alone = groups.T @ (covered & (mask == 0)).astype(np.float64)
+        shared = groups.T @ (covered & (mask > 0)).astype(np.float64)
+        kept &= (alone > 0) | (shared < np.count_nonzero(covered & (mask > 0)))
+    if use is not None:
+        kept &= np.asarray(use, dtype=np.bool_)
+    chosen = np.flatnonzero(kept)
+    groups = groups[:, chosen]
     estimated = target.estimated and not plug_in
-    mask = mask if estimated else np.zeros(size)
+    mask = mask if estimated else np.zeros(len(mask))
     # Equal rows of [groups, target] get equal sums of random 62-bit keys, different rows do not.
-    keys = np.random.default_rng(0).integers(2**62, size=m + 1)
-    pattern = groups.astype(np.int64) @ keys[:m] + mask.astype(np.int64) * keys[m]
-    covered = (moments.total[:, 1] > 0) & ((np.diff(groups.tocsr().indptr) > 0) | (mask > 0))
+    keys = np.random.default_rng(0).integers(2**62, size=len(chosen) + 1)
+    pattern = groups.astype(np.int64) @ keys[:-1] + mask.astype(np.int64) * keys[-1]
+    covered &= (groups @ np.ones(len(chosen)) > 0) | (mask > 0)
     _, first, code = np.unique(pattern[covered], return_index=True, return_inverse=True)
-    atom = np.full(size, -1, dtype=np.int64)
+    atom = np.full(len(mask), -1, dtype=np.int64)
     atom[covered] = code
-    incidence = groups[np.flatnonzero(covered)[first], :]
-    reference = mask[np.flatnonzero(covered)[first]]
-    basis = _one_group_each(incidence, reference, estimated=estimated)
-    if basis is None:
-        basis = _basis(incidence, reference, estimated=estimated)
-    share = c.group[:, 1] / c.target[:, 1] if estimated else np.zeros(m)
-    return _Design(
-        atom=atom,
-        n_atoms=len(first),
-        basis=basis,
-        incidence=incidence[:, basis],
-        reference=reference,
-        share=share[basis],
-        saturated=len(basis) + int(estimated) == len(first),
-    )
-
-
-def _one_group_each(incidence: Any, reference: FloatArray, *, estimated: bool) -> IntArray | None:
-    """Groups of a single atom as the basis, where every atom has one; otherwise None.
-
-    All intersections of the group columns make such a collection, by the ten thousand; it needs no
-    linear algebra. With an estimated target one atom of the reference needs, and gets, no group.
-    """
-    by_group = incidence.tocsc()
-    single = np.flatnonzero(np.diff(by_group.indptr) == 1)
-    own = np.full(len(reference), -1, dtype=np.int64)
-    own[by_group.indices[by_group.indptr[single]]] = single
-    alone = np.flatnonzero(own < 0)
-    if not estimated:
-        return None if len(alone) else np.sort(own)
-    if not len(alone) and reference.any():
-        own[np.flatnonzero(reference)[-1]] = -1
-    elif len(alone) != 1 or reference.sum() != 1 or reference[alone[0]] == 0:
-        return None
-    return np.sort(own[own >= 0])
-
-
-def _basis(incidence: Any, reference: FloatArray, *, estimated: bool) -> IntArray:
-    """Independent groups, after the target is projected out."""
-    gram = (incidence.T @ incidence).toarray()
+    cells = np.flatnonzero(covered)[first]
+    incidence, reference = groups[cells, :], mask[cells]
+    gram = _dense(incidence.T @ incidence)
     scale = np.sqrt(np.diag(gram))
     if estimated:
         # rank(A) - 1{r in span(A)} is the rank of A beside r: project r out.
         edge = incidence.T @ reference
         gram -= np.outer(edge, edge) / reference.sum()
-    return _independent(gram / np.outer(scale, scale))
+    basis = _independent(gram / np.outer(scale, scale))
+    sums = groups[:, basis].T @ moments.total
+    return _Design(
+        atom=atom,
+        n_atoms=len(first),
+        n_groups=len(chosen),
+        basis=chosen[basis],
+        incidence=incidence[:, basis],
+        reference=reference,
+        theta=theta,
+        size=sums[:, 1],
+        gap=sums[:, 0] - theta * sums[:, 1],
+        share=sums[:, 1] / total[1] if estimated else np.zeros(len(basis)),
+        saturated=len(basis) + int(estimated) == len(first),
+    )
 
 
 def _independent(gram: FloatArray) -> IntArray:
@@ -260,124 +261,72 @@ def _independent(gram: FloatArray) -> IntArray:
     return np.sort(pivot[:rank] - 1).astype(np.int64)
 
 
-def _by_atom(columns: FloatArray, design: _Design) -> FloatArray:
-    used = design.atom >= 0
-    return np.stack(
-        [np.bincount(design.atom[used], column[used], design.n_atoms) for column in columns]
-    )
-
-
-def _score(moments: CellMoments, design: _Design, c: Comparison) -> float:
+def _score(n: FloatArray, design: _Design, target: Target) -> float:
     """Score statistic of a 0/1 metric: binomial variance at the common rate."""
-    ones, n = _by_atom(moments.total.T, design)
-    theta = float(c.target_value[0])
-    share, inside = design.share, design.incidence
-    residual = ones - theta * n
-    if design.saturated:
-        return _separate(residual, theta * (1.0 - theta) * n, n, design, c.target_variance)
-    total = inside.T @ residual - share * (design.reference @ residual)
+    theta, share, inside = design.theta, design.share, design.incidence
     overlap = np.outer(share, inside.T @ (n * design.reference))
-    spread = (inside.T @ (sparse.diags_array(n) @ inside)).toarray() - overlap - overlap.T
+    spread = _dense(inside.T @ (sparse.diags_array(n) @ inside)) - overlap - overlap.T
     spread += (n @ design.reference) * np.outer(share, share)
-    size = c.group[design.basis, 1]
-    external = c.target_variance * np.outer(size, size)
-    return _quadratic(total, theta * (1.0 - theta) * spread + external)
+    external = target.se**2 * np.outer(design.size, design.size)
+    return _quadratic(design.gap, theta * (1.0 - theta) * spread + external)
 
 
-def _euclidean(
-    moments: CellMoments,
-    groups: Any,
-    target: Target,
-    c: Comparison,
-    design: _Design,
-    *,
-    known: bool,
-) -> float:
+def _euclidean(moments: CellMoments, groups: Any, target: Target, design: _Design) -> float:
     """Euclidean likelihood from the moments of the cells."""
-    b = design.basis
-    theta = float(c.target_value[0])
-    if design.saturated and moments.cross is None:
-        u, w = _by_atom(moments.total.T, design)
-        uu, uw, ww = _by_atom(moments.product.reshape(-1, 4).T[[0, 1, 3]], design)
-        spread = np.maximum(uu - 2.0 * theta * uw + theta**2 * ww, 0.0)
-        spread[spread <= 1e-12 * (uu + theta**2 * ww)] = 0.0
-        quadratic = _separate(u - theta * w, spread, w, design, c.target_variance)
-        return quadratic / (1.0 - quadratic / moments.n_units)
-    size = c.group[b, 1]
-    share = np.zeros(len(b)) if known else size / c.target[b, 1]
-    alpha = np.stack([np.ones(len(b)), np.full(len(b), -theta)])
+    theta, share, gap = design.theta, design.share, design.gap
+    alpha = np.stack([np.ones_like(share), np.full(len(share), -theta)])
     beta = np.stack([-share, theta * share])
-    total = c.group[b, 0] - theta * size
-    variance = cross_products(moments, groups[:, b], target, alpha, beta)
-    variance += c.target_variance * np.outer(size, size)
-    return _quadratic(total, variance - np.outer(total, total) / moments.n_units)
-
-
-def _separate(
-    residual: FloatArray,
-    spread: FloatArray,
-    size: FloatArray,
-    design: _Design,
-    external: float,
-) -> float:
-    """Quadratic form of a saturated design, whose atoms are independent, without a matrix.
-
-    An estimated target takes out the direction of `size`: the limit of an external estimate whose
-    variance grows (Sherman-Morrison).
-    """
-    varies = spread > 0.0
-    r, n, d = residual[varies], size[varies], spread[varies]
-    own, edge, norm = np.sum(r**2 / d), np.sum(r * n / d), np.sum(n**2 / d)
-    if not design.reference.any():
-        return float(own - external * edge**2 / (1.0 + external * norm))
-    # An atom in which nothing varies pins the common value down.
-    return float(own - edge**2 / norm if varies.all() else own)
+    variance = cross_products(moments, groups[:, design.basis], target, alpha, beta)
+    variance += target.se**2 * np.outer(design.size, design.size)
+    return _quadratic(gap, variance - np.outer(gap, gap) / moments.n_units)
 
 
 def _quadratic(total: FloatArray, variance: FloatArray) -> float:
+    """Quadratic form in the inverse; NaN when the moments do not vary."""
+    scale = np.sqrt(np.maximum(np.diag(variance), 0.0))
+    if not np.all(scale > 0):
+        return np.nan
     try:
-        solution = linalg.solve(variance, total, assume_a="sym")
+        factor = linalg.cho_factor(variance / np.outer(scale, scale))
     except linalg.LinAlgError:
-        # Groups in which nothing varies: they carry no evidence, the others decide.
-        solution = linalg.lstsq(variance, total)[0]
-    return float(total @ solution)
+        return np.nan
+    return float((total / scale) @ linalg.cho_solve(factor, total / scale))
 
 
-def _empirical(
-    moments: CellMoments, design: _Design, c: Comparison, units: Units | None, *, known: bool
-) -> tuple[float, str]:
-    """Empirical likelihood statistic and its name; infinite outside the hull."""
-    theta = float(c.target_value[0])
-    if units is None:
-        ones, n = _by_atom(moments.total.T, design)
-        if design.saturated:
-            centre = theta if known else ones.sum() / n.sum()
-            statistic = float(deviance(ones, n, np.full(len(n), centre)).sum())
-            return statistic, "el" if known else "profile_el"
-        value = np.tile([1.0 - theta, -theta], design.n_atoms)
-        times = np.stack([ones, n - ones], axis=1).ravel()
-        start = 2 * np.arange(design.n_atoms)
-        statistic = joint_likelihood(value, start, design.directions, count=times)
-        return statistic, "el" if known else "influence_el"
+def _from_counts(ones: FloatArray, n: FloatArray, design: _Design) -> tuple[float, str]:
+    """Empirical likelihood of a 0/1 metric, and its name; infinite outside the hull."""
+    theta = design.theta
+    if design.saturated:
+        centre = theta if design.known else float(ones.sum() / n.sum())
+        statistic = float(deviance(ones, n, np.full(len(n), centre)).sum())
+        return statistic, "el" if design.known else "profile_el"
+    value = np.tile([1.0 - theta, -theta], design.n_atoms)
+    count = np.stack([ones, n - ones], axis=1).ravel()
+    start = 2 * np.arange(design.n_atoms)
+    statistic = joint_likelihood(value, start, design.directions, count=count)
+    return statistic, "el" if design.known else "influence_el"
+
+
+def _from_rows(units: Units, design: _Design) -> tuple[float, str]:
+    """Empirical likelihood of a real-valued metric, and its name; infinite outside the hull."""
+    theta = design.theta
     atom = design.atom[units.cell]
     used = np.flatnonzero((atom >= 0) & ((units.u != 0.0) | (units.w != 0.0)))
     order = used[np.argsort(atom[used], kind="stable")]
     u, w, atom = units.u[order], units.w[order], atom[order]
     count = None if units.count is None else units.count[order]
-    start = np.flatnonzero(np.diff(atom, prepend=-1))
+    name = "el" if design.known else "influence_el"
     if units.unit is not None:
         weight = (u - theta * w) * (1.0 if count is None else count)
         _, unit = np.unique(units.unit[order], return_inverse=True)
-        table = sparse.coo_array((weight, (unit, atom))).tocsr()
-        table.resize((table.shape[0], design.n_atoms))
-        totals = table @ design.directions
-        ones = np.ones(len(totals))
-        return joint_likelihood(ones, np.arange(len(totals)), totals), "influence_el"
+        shape = (int(unit.max()) + 1, design.n_atoms)
+        totals = sparse.coo_array((weight, (unit, atom)), shape=shape).tocsr() @ design.directions
+        return joint_likelihood(np.ones(len(totals)), np.arange(len(totals)), totals), name
+    start = np.flatnonzero(np.diff(atom, prepend=-1))
     if design.saturated and bool(np.all(w == w[0])):
-        samples = Samples.of_means(*np.split(u / w[0], start[1:]), count=count)
-        if known:
+        samples = Samples(base=u / w[0], slope=np.full(len(u), -1.0), start=start, count=count)
+        if design.known:
             fit = likelihood(samples, np.full(design.n_atoms, theta))
             return float(fit.statistic.sum()), "el"
         return profile(samples, np.zeros(design.n_atoms))[0], "profile_el"
-    statistic = joint_likelihood(u - theta * w, start, design.directions, count=count)
-    return statistic, "el" if known else "influence_el"
+    return joint_likelihood(u - theta * w, start, design.directions, count=count), name

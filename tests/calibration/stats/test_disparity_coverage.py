@@ -101,22 +101,28 @@ def test_impact_ratios_are_covered(rng):
         assert_rate((p > 0.05).sum(), REPS, 0.95, below=0.005, above=0.004)
 
 
-@pytest.mark.parametrize("rate", [0.05, 0.3, 0.6])
-@pytest.mark.parametrize("size", [1, 2, 3, 5, 10, 20])
-def test_small_groups_are_not_flagged_too_often(rate, size):
-    """All outcomes of a small group against 300 rows of reference, by their probability."""
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 8, 12])
+@pytest.mark.parametrize("reference", [10, 50, 300])
+def test_small_groups_are_not_flagged_too_often(size, reference):
+    """All outcomes of a small group, by their probability, over rates from .02 to .98."""
     own, other = (
-        a.ravel() for a in np.meshgrid(np.arange(size + 1.0), np.arange(301.0), indexing="ij")
+        a.ravel()
+        for a in np.meshgrid(np.arange(size + 1.0), np.arange(reference + 1.0), indexing="ij")
     )
-    chance = stats.binom.pmf(own, size, rate) * stats.binom.pmf(other, 300, rate)
-    keep = chance > 1e-7
-    own, other, chance = own[keep], other[keep], chance[keep]
     ones = np.stack([own, 0 * own, other], axis=1)
-    n = np.tile([float(size), 0.0, 300.0], (len(own), 1))
+    n = np.tile([float(size), 0.0, float(reference)], (len(own), 1))
     found = assessed(binary_comparison(ones, n, n_units=1000), binary=True)
-    for p in (found.p_value, found.p_greater(0.0), found.p_less(0.0)):
-        assert chance[p <= 0.05].sum() <= 0.055
-    assert chance[found.p_value <= 0.01].sum() <= 0.012
+    one_sided = (found.p_greater(0.0), found.p_less(0.0))
+    rates = np.linspace(0.02, 0.98, 25)
+    chance = np.array(
+        [stats.binom.pmf(own, size, r) * stats.binom.pmf(other, reference, r) for r in rates]
+    )
+    two_sided = chance[:, found.p_value <= 0.05].sum(axis=1)
+    each = np.array([chance[:, p <= 0.05].sum(axis=1) for p in one_sided])
+    # Strict below five rows; then that of a mid-P test, which is right on average over rates.
+    assert two_sided.max() <= (0.05 if size < 5 else 0.075)
+    assert each.max() <= (0.05 if size < 5 else 0.09)
+    assert max(two_sided.mean(), each.mean()) <= 0.055
 
 
 def test_population_target_of_small_groups_has_the_size_it_claims(rng):
@@ -126,7 +132,8 @@ def test_population_target_of_small_groups_has_the_size_it_claims(rng):
         used = n[:, 1] > 0
         found = assessed(binary_comparison(ones[used], n[used], n_units=1500), binary=True)
         for p in (found.p_value, found.p_greater(0.0), found.p_less(0.0)):
-            assert_at_most((p <= 0.05).sum(), used.sum(), 0.055)
+            # The exact enumeration above allows up to .09 one-sided at the worst rate.
+            assert_at_most((p <= 0.05).sum(), used.sum(), 0.07)
 
 
 def skewed_coverage(rng, reps, n, share, kind):
