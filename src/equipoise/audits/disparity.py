@@ -30,7 +30,7 @@ from equipoise.data.table import Table
 from equipoise.exceptions import InvalidParameterError
 from equipoise.stats.disparity import Disparities
 from equipoise.stats.joint_disparity import joint_test
-from equipoise.stats.multiplicity import adjusted_p_values, max_t_critical, max_t_p_values
+from equipoise.stats.multiplicity import adjusted_p_values, max_t
 
 __all__ = ["certify", "disparity", "flag"]
 
@@ -300,9 +300,9 @@ def _simultaneous(
         covariance = found.covariance()[np.ix_(tested, tested)]
         scale = np.sqrt(np.diag(covariance))
         correlation = covariance / np.outer(scale, scale)
-        critical = max_t_critical(correlation, confidence_level, rng=rng)
-        roots = found.root(found.null)[tested]
-        p[tested] = max_t_p_values(roots, correlation, rng=rng)
+        law = max_t(correlation, rng=rng)
+        critical = law.critical(confidence_level)
+        p[tested] = law.p_values(found.root(found.null)[tested])
         rule = "max-t"
     low, high = found.interval(critical)
     message = (

@@ -66,10 +66,11 @@ class Disparities:
         Of the interval.
     status : array of str
         "ok"; "empty": the metric is not defined on any row of the group; "too_small": fewer than
-        10 rows of a real-valued metric in group or target; "degenerate": no variation, or a ratio
-        to zero; "vacuous": the group is its own target; "impossible": the same with a null that
-        cannot hold; "hull": the null is outside the range of the data, and the p-value is that of
-        the Euclidean likelihood (none with "plug_in"); "unbounded": tested, but no finite interval.
+        10 rows of a real-valued metric in group or target (50 by moments alone); "degenerate": no
+        variation, or a ratio to zero; "vacuous": the group is its own target; "impossible": the
+        same with a null that cannot hold; "hull": the null is outside the range of the data, and
+        the p-value is that of the Euclidean likelihood (none with "plug_in"); "unbounded": tested,
+        but no finite interval.
     method : array of str
         "exact_binomial", "likelihood_ratio", "score", "profile_el", "adjusted_el", "el",
         "influence_el", "influence_eel", "plug_in_el", "plug_in_eel", or "none".

@@ -14,6 +14,7 @@ from equipoise.stats.row_roots import RowRoots
 
 __all__ = [
     "MIN_ROWS",
+    "MIN_ROWS_OF_MOMENTS",
     "SMALL_SAMPLE",
     "choose_statistic",
     "group_status",
@@ -24,6 +25,9 @@ __all__ = [
 
 MIN_ROWS = 10
 """A real-valued metric in fewer rows has no trustworthy p-value."""
+
+MIN_ROWS_OF_MOMENTS = 50
+"""The same where only moments are at hand: the Euclidean likelihood needs more rows."""
 
 SMALL_SAMPLE = 100
 """Below this, real-valued metrics use adjusted empirical likelihood."""
@@ -43,7 +47,8 @@ def group_status(
         status[_constant(c.group_group, c.group_value)] = "degenerate"
         status[estimated & _constant(c.target_target, c.target_value)] = "degenerate"
         few = c.n if rows is None else rows.units_per_group
-        status[(few < MIN_ROWS) | (estimated & (c.n_target < MIN_ROWS))] = "too_small"
+        least = MIN_ROWS if rows is not None else MIN_ROWS_OF_MOMENTS
+        status[(few < least) | (estimated & (c.n_target < least))] = "too_small"
     if c.scale == "ratio":
         status[c.target_value == 0.0] = "degenerate"
     status[c.same] = "vacuous" if null == natural else "impossible"

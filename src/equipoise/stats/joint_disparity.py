@@ -44,8 +44,8 @@ class JointDisparity:
     n_groups, n_atoms : int
         Groups that entered, and distinct patterns of membership among their rows.
     status : str
-        "ok"; "vacuous": no hypothesis is left; "degenerate": the moments do not vary; "hull": the
-        null is outside the convex hull and the statistic is that of the Euclidean likelihood.
+        "ok"; "vacuous": no hypothesis is left; "hull": the null is outside the convex hull and the
+        statistic is that of the Euclidean likelihood.
     method : str
         "profile_el", "influence_el", "el", "score", "influence_eel", "plug_in_el", "plug_in_eel"
         or "none".
@@ -169,7 +169,7 @@ def joint_test(
         ones, n = design.by_atom(moments.total)
         sparse_atoms = min(ones.min(), (n - ones).min()) < _SPARSE_BELOW
         if not moderate or (method == "auto" and sparse_atoms):
-            return _report(_score(n, design, target), design, "ok", "score")
+            return _report(_score(ones, n, design, target), design, "ok", "score")
         statistic, name = _from_counts(ones, n, design)
     elif units is not None and method != "eel" and moderate:
         statistic, name = _from_rows(units, design)
@@ -182,8 +182,6 @@ def joint_test(
 
 def _report(statistic: float, design: _Design, status: str, method: str) -> JointDisparity:
     df = len(design.basis)
-    if df and np.isnan(statistic):
-        status, method = "degenerate", "none"
     return JointDisparity(
         statistic=float(statistic),
         df=df,
@@ -204,7 +202,8 @@ def _design(
 ) -> _Design:
     mask = target_mask(target, moments)
     total = mask @ moments.total
-    theta = float(total[0] / total[1]) if target.estimated else target.value
+    # Without any row on which the metric is defined no group is left either.
+    theta = float(total[0] / total[1]) if target.estimated and total[1] > 0 else target.value
     covered = moments.total[:, 1] > 0
     kept = groups.T @ moments.total[:, 1] > 0
     if target.estimated:
@@ -227,13 +226,9 @@ def _design(
     atom[covered] = code
     cells = np.flatnonzero(covered)[first]
     incidence, reference = groups[cells, :], mask[cells]
-    gram = _dense(incidence.T @ incidence)
-    scale = np.sqrt(np.diag(gram))
-    if estimated:
-        # rank(A) - 1{r in span(A)} is the rank of A beside r: project r out.
-        edge = incidence.T @ reference
-        gram -= np.outer(edge, edge) / reference.sum()
-    basis = _independent(gram / np.outer(scale, scale))
+    basis = _one_group_each(incidence, reference, estimated=estimated)
+    if basis is None:
+        basis = _basis(incidence, reference, estimated=estimated)
     sums = groups[:, basis].T @ moments.total
     return _Design(
         atom=atom,
@@ -250,6 +245,37 @@ def _design(
     )
 
 
+def _one_group_each(incidence: Any, reference: FloatArray, *, estimated: bool) -> IntArray | None:
+    """Groups of a single atom as the basis, where every atom has one; otherwise None.
+
+    All intersections of the group columns make such a collection, by the ten thousand; it needs no
+    linear algebra. With an estimated target one atom of the reference needs, and gets, no group.
+    """
+    atoms = len(reference)
+    single = np.flatnonzero(incidence.T @ np.ones(atoms) == 1)
+    own = np.full(atoms, -1, dtype=np.int64)
+    own[(incidence.T @ np.arange(float(atoms)))[single].astype(np.int64)] = single
+    alone = np.flatnonzero(own < 0)
+    if not estimated:
+        return None if len(alone) else np.sort(own)
+    if not len(alone) and reference.any():
+        own[np.flatnonzero(reference)[-1]] = -1
+    elif len(alone) != 1 or reference.sum() != 1 or reference[alone[0]] == 0:
+        return None
+    return np.sort(own[own >= 0])
+
+
+def _basis(incidence: Any, reference: FloatArray, *, estimated: bool) -> IntArray:
+    """Independent groups, after the target is projected out."""
+    gram = _dense(incidence.T @ incidence)
+    scale = np.sqrt(np.diag(gram))
+    if estimated:
+        # rank(A) - 1{r in span(A)} is the rank of A beside r: project r out.
+        edge = incidence.T @ reference
+        gram -= np.outer(edge, edge) / reference.sum()
+    return _independent(gram / np.outer(scale, scale))
+
+
 def _independent(gram: FloatArray) -> IntArray:
     """Independent columns of a matrix with the given Gram matrix, by pivoted Cholesky.
 
@@ -261,19 +287,29 @@ def _independent(gram: FloatArray) -> IntArray:
     return np.sort(pivot[:rank] - 1).astype(np.int64)
 
 
-def _score(n: FloatArray, design: _Design, target: Target) -> float:
+def _score(ones: FloatArray, n: FloatArray, design: _Design, target: Target) -> float:
     """Score statistic of a 0/1 metric: binomial variance at the common rate."""
     theta, share, inside = design.theta, design.share, design.incidence
+    variance = theta * (1.0 - theta)
+    if design.saturated:
+        return _separate(ones - theta * n, variance * n, n, design, target.se**2)
     overlap = np.outer(share, inside.T @ (n * design.reference))
     spread = _dense(inside.T @ (sparse.diags_array(n) @ inside)) - overlap - overlap.T
     spread += (n @ design.reference) * np.outer(share, share)
     external = target.se**2 * np.outer(design.size, design.size)
-    return _quadratic(design.gap, theta * (1.0 - theta) * spread + external)
+    return _quadratic(design.gap, variance * spread + external)
 
 
 def _euclidean(moments: CellMoments, groups: Any, target: Target, design: _Design) -> float:
     """Euclidean likelihood from the moments of the cells."""
     theta, share, gap = design.theta, design.share, design.gap
+    if design.saturated and moments.cross is None:
+        u, w = design.by_atom(moments.total)
+        uu, uw, ww = design.by_atom(moments.product.reshape(-1, 4)[:, [0, 1, 3]])
+        spread = np.maximum(uu - 2.0 * theta * uw + theta**2 * ww, 0.0)
+        spread[spread <= 1e-12 * (uu + theta**2 * ww)] = 0.0
+        quadratic = _separate(u - theta * w, spread, w, design, target.se**2)
+        return quadratic / (1.0 - quadratic / moments.n_units)
     alpha = np.stack([np.ones_like(share), np.full(len(share), -theta)])
     beta = np.stack([-share, theta * share])
     variance = cross_products(moments, groups[:, design.basis], target, alpha, beta)
@@ -281,16 +317,35 @@ def _euclidean(moments: CellMoments, groups: Any, target: Target, design: _Desig
     return _quadratic(gap, variance - np.outer(gap, gap) / moments.n_units)
 
 
+def _separate(
+    residual: FloatArray,
+    spread: FloatArray,
+    size: FloatArray,
+    design: _Design,
+    external: float,
+) -> float:
+    """Quadratic form of a saturated design, whose atoms are independent, without a matrix.
+
+    An estimated target takes out the direction of `size`: the limit of an external estimate whose
+    variance grows (Sherman-Morrison).
+    """
+    varies = spread > 0.0
+    r, n, d = residual[varies], size[varies], spread[varies]
+    own, edge, norm = np.sum(r**2 / d), np.sum(r * n / d), np.sum(n**2 / d)
+    if design.known:
+        return float(own - external * edge**2 / (1.0 + external * norm))
+    # An atom in which nothing varies pins the common value down.
+    return float(own - edge**2 / norm if varies.all() else own)
+
+
 def _quadratic(total: FloatArray, variance: FloatArray) -> float:
-    """Quadratic form in the inverse; NaN when the moments do not vary."""
-    scale = np.sqrt(np.maximum(np.diag(variance), 0.0))
-    if not np.all(scale > 0):
-        return np.nan
+    """Quadratic form in the inverse of a covariance matrix."""
     try:
-        factor = linalg.cho_factor(variance / np.outer(scale, scale))
+        solution = linalg.cho_solve(linalg.cho_factor(variance), total)
     except linalg.LinAlgError:
-        return np.nan
-    return float((total / scale) @ linalg.cho_solve(factor, total / scale))
+        # Groups in which nothing varies: they carry no evidence, the others decide.
+        solution = linalg.lstsq(variance, total)[0]
+    return float(total @ solution)
 
 
 def _from_counts(ones: FloatArray, n: FloatArray, design: _Design) -> tuple[float, str]:

@@ -4,6 +4,8 @@ Adjusted p-values are compared with the level as they are: a hypothesis is rejec
 exactly when its adjusted p-value is at most alpha.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 from scipy import linalg
 
@@ -11,7 +13,7 @@ from equipoise._checks import check_finite, check_fraction, check_option, check_
 from equipoise._typing import Adjust, BoolArray, FloatArray, Rng
 from equipoise.exceptions import InvalidParameterError
 
-__all__ = ["adjusted_p_values", "betting_e_value", "e_bh", "max_t_critical", "max_t_p_values"]
+__all__ = ["MaxT", "adjusted_p_values", "betting_e_value", "e_bh", "max_t"]
 
 
 def adjusted_p_values(p_values: FloatArray, method: Adjust = "bh") -> FloatArray:
@@ -141,50 +143,105 @@ def betting_e_value(
     return float(np.exp(wealth).mean())
 
 
-def max_t_critical(
-    correlation: FloatArray,
-    confidence_level: float = 0.95,
-    *,
-    rng: Rng = None,
-    n_draws: int = 100_000,
-) -> float:
-    r"""Critical value for intervals that cover all their parameters together.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaxT:
+    r"""Law of the largest absolute value of correlated normal variables, by simulation.
 
-    The quantile of :math:`\max_j |Z_j|` with Z normal and correlated like the estimates; found by
-    simulation, the same for the same `rng`.
+    Parameters
+    ----------
+    maxima : array of shape (n_draws,)
+        Simulated maxima, in increasing order.
+    """
+
+    maxima: FloatArray
+
+    def critical(self, confidence_level: float = 0.95) -> float:
+        """Critical value for intervals that cover all their parameters together.
+
+        Parameters
+        ----------
+        confidence_level : float, default 0.95
+            Joint coverage.
+
+        Returns
+        -------
+        float
+        """
+        level = check_fraction("confidence_level", confidence_level)
+        return float(np.quantile(self.maxima, level))
+
+    def p_values(self, roots: FloatArray) -> FloatArray:
+        """P-values adjusted by the law of the largest absolute root under the null.
+
+        Parameters
+        ----------
+        roots : array of shape (m,)
+            Signed roots of the statistics; NaN stays NaN.
+
+        Returns
+        -------
+        array of shape (m,)
+            Never zero: at least 1 / (draws + 1).
+        """
+        r = np.abs(np.asarray(roots, dtype=np.float64))
+        above = len(self.maxima) - np.searchsorted(self.maxima, r, side="left")
+        return np.where(np.isnan(r), np.nan, (1.0 + above) / (1.0 + len(self.maxima)))
+
+
+def max_t(correlation: FloatArray, *, rng: Rng = None, n_draws: int = 50_000) -> MaxT:
+    r"""Simulate :math:`\max_j |Z_j|` with Z normal and correlated like the estimates.
 
     Parameters
     ----------
     correlation : array of shape (m, m)
         Correlation or covariance matrix of the estimates; those without variance are left out.
-    confidence_level : float, default 0.95
-        Joint coverage.
     rng : int, Generator or None
-        Source of randomness; None means seed 0.
-    n_draws : int, default 100000
+        Source of randomness; None means seed 0. The same `rng` gives the same law.
+    n_draws : int, default 50000
         Simulated maxima; fewer when the matrix is large, but at least 4000.
 
     Returns
     -------
-    float
+    MaxT
+
+    Notes
+    -----
+    The Monte Carlo standard error of a p-value p is :math:`\sqrt{p (1 - p) / \text{draws}}`: .001
+    at p = .05 with 50000 draws, .0034 with 4000.
 
     Examples
     --------
-    How much wider are ten independent intervals?
+    How much wider are ten independent intervals, and what is left of a root of 3?
 
-    >>> round(max_t_critical(np.eye(10)), 1)
+    >>> law = max_t(np.eye(10))
+    >>> round(law.critical(), 1)
     2.8
+    >>> law.p_values(np.array([3.0])).round(2).tolist()
+    [0.03]
 
-    They need 2.8 standard errors instead of 1.96.
+    They need 2.8 standard errors instead of 1.96; three are still significant.
     """
-    level = check_fraction("confidence_level", confidence_level)
-    return float(np.quantile(_maxima(correlation, rng, n_draws), level))
+    matrix = check_finite("correlation", correlation, ndim=2)
+    sd = np.sqrt(np.diag(matrix))
+    keep = sd > 0
+    if not keep.any():
+        raise InvalidParameterError("`correlation` must have a positive diagonal; all of it is 0.")
+    scaled = matrix[np.ix_(keep, keep)] / np.outer(sd[keep], sd[keep])
+    values, vectors = linalg.eigh(scaled)
+    positive = values > 1e-10 * values[-1]
+    factor = (np.sqrt(values[positive])[:, None] * vectors[:, positive].T).astype(np.float32)
+    draws = int(np.clip(1e10 / factor.size, 4_000, n_draws))
+    generator = check_rng(rng)
+    ends = np.append(np.arange(0, draws, 4_000), draws)
+    normal = (
+        generator.standard_normal((size, len(factor)), dtype=np.float32) for size in np.diff(ends)
+    )
+    parts = [np.abs(z @ factor).max(axis=1) for z in normal]
+    return MaxT(maxima=np.sort(np.concatenate(parts)).astype(np.float64))
 
 
-def max_t_p_values(
-    roots: FloatArray, correlation: FloatArray, *, rng: Rng = None, n_draws: int = 100_000
-) -> FloatArray:
-    r"""P-values adjusted by the law of the largest absolute root under the null.
+def max_t_p_values(roots: FloatArray, correlation: FloatArray, *, rng: Rng = None) -> FloatArray:
+    """P-values adjusted by the law of the largest absolute root of the hypotheses tested.
 
     Parameters
     ----------
@@ -194,13 +251,10 @@ def max_t_p_values(
         Correlation or covariance matrix of the estimates.
     rng : int, Generator or None
         Source of randomness; None means seed 0.
-    n_draws : int, default 100000
-        Simulated maxima.
 
     Returns
     -------
     array of shape (m,)
-        Never zero: at least 1 / (n_draws + 1).
 
     Examples
     --------
@@ -211,30 +265,6 @@ def max_t_p_values(
     result = np.full(len(r), np.nan)
     tested = np.flatnonzero(~np.isnan(r))
     if len(tested):
-        matrix = check_finite("correlation", correlation, ndim=2)
-        maxima = np.sort(_maxima(matrix[np.ix_(tested, tested)], rng, n_draws))
-        above = len(maxima) - np.searchsorted(maxima, np.abs(r[tested]), side="left")
-        result[tested] = (1.0 + above) / (1.0 + len(maxima))
+        matrix = np.asarray(correlation, dtype=np.float64)[np.ix_(tested, tested)]
+        result[tested] = max_t(matrix, rng=rng).p_values(r[tested])
     return result
-
-
-def _maxima(correlation: FloatArray, rng: Rng, n_draws: int) -> FloatArray:
-    """Simulated maxima of absolute normal variables."""
-    matrix = check_finite("correlation", correlation, ndim=2)
-    sd = np.sqrt(np.diag(matrix))
-    keep = sd > 0
-    if not keep.any():
-        raise InvalidParameterError("`correlation` must have a positive diagonal; all of it is 0.")
-    scaled = matrix[np.ix_(keep, keep)] / np.outer(sd[keep], sd[keep])
-    values, vectors = linalg.eigh(scaled)
-    positive = values > 1e-10 * values[-1]
-    factor = np.sqrt(values[positive])[:, None] * vectors[:, positive].T
-    draws = int(np.clip(2e10 / factor.size, 4_000, n_draws))
-    generator = check_rng(rng)
-    ends = np.append(np.arange(0, draws, 2_000), draws)
-    return np.concatenate(
-        [
-            np.abs(generator.standard_normal((size, len(factor))) @ factor).max(axis=1)
-            for size in np.diff(ends)
-        ]
-    )

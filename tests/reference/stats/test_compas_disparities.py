@@ -7,7 +7,7 @@ import pytest
 
 from equipoise.stats.disparity import Target, disparities, joint_test
 from equipoise.stats.moments import CellMoments
-from equipoise.stats.multiplicity import adjusted_p_values, max_t_critical
+from equipoise.stats.multiplicity import adjusted_p_values, max_t
 
 AGES = {"": None, "<25": "Less than 25", "25-45": "25 - 45", ">45": "Greater than 45"}
 SEXES = {"": None, "M": "Male", "F": "Female"}
@@ -148,7 +148,7 @@ def test_simultaneous_intervals_keep_three_and_five_groups(compas):
     kept = {}
     for family, race in FAMILIES.items():
         found = disparities(compas.moments, compas.family(race), compas.caucasian, binary=True)
-        critical = max_t_critical(found.covariance())
+        critical = max_t(found.covariance()).critical()
         np.testing.assert_allclose(critical, {"AA": 2.70, "all": 2.72}[family], atol=0.015)
         low, high = found.interval(critical)
         kept[family] = [NAMES[j] for j in range(12) if low[j] > 0 or high[j] < 0]
