@@ -97,19 +97,43 @@ def test_a_module_lists_its_exports(path):
     assert sorted(set(listed[0])) == sorted(listed[0])
 
 
-def test_importing_equipoise_loads_no_heavy_library():
-    code = (
-        "import sys, equipoise;"
-        f" print(sorted({HEAVY!r} & {{name.split('.')[0] for name in sys.modules}}))"
-    )
+SLOW_PARTS = {"sklearn", "scipy.optimize", "scipy.stats", "urllib.request"}
+
+
+def loaded_by(code):
+    """Return which heavy libraries and slow parts a new interpreter has loaded."""
     done = subprocess.run(
-        [sys.executable, "-c", code],
+        [sys.executable, "-c", f"import sys\n{code}\nprint(*sys.modules, file=sys.stderr)"],
         capture_output=True,
         text=True,
         check=True,
         env={"PYTHONPATH": str(SRC.parent)},
     )
-    assert done.stdout.strip() == "[]"
+    modules = set(done.stderr.split())
+    return (SLOW_PARTS & modules) | (HEAVY & {name.split(".")[0] for name in modules})
+
+
+def test_importing_equipoise_loads_no_heavy_library():
+    assert not loaded_by("import equipoise")
+
+
+def test_help_of_the_command_line_loads_no_engine_and_no_statistics():
+    loaded = loaded_by(
+        "from equipoise.cli.app import app\nfrom typer.testing import CliRunner\n"
+        "assert CliRunner().invoke(app, ['--help']).exit_code == 0"
+    )
+    assert loaded <= {"typer", "rich"}
+
+
+def test_an_audit_of_a_file_does_not_import_pandas_or_scikit_learn(tmp_path):
+    file = tmp_path / "rows.csv"
+    file.write_text("g,p\n" + "a,0\nb,1\na,1\nb,0\n" * 25)
+    loaded = loaded_by(
+        "import equipoise\n"
+        f"audit = equipoise.Audit({str(file)!r}, group='g', y_pred='p')\n"
+        "str(audit.disparity('selection_rate'))"
+    )
+    assert not loaded & {"pandas", "polars", "pyspark", "sklearn", "matplotlib"}
 
 
 def test_subpackages_are_imported_on_first_use():

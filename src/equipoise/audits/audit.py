@@ -1,7 +1,10 @@
-"""The public face: a table with roles, and a method for each question."""
+"""The public face: a table with roles, and a method for each question.
+
+A method loads the engines of its question when it is called: ``import equipoise`` stays light.
+"""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from equipoise._typing import (
     AccuracyOf,
@@ -23,17 +26,14 @@ from equipoise._typing import (
     Scale,
     SplitRule,
 )
-from equipoise.audits import disparity as _disparity
-from equipoise.audits import inequality as _inequality
-from equipoise.audits import marginal_outcome as _marginal_outcome
-from equipoise.audits import predictive_parity as _predictive_parity
-from equipoise.audits import treatment_effects as _treatment_effects
-from equipoise.audits.benefits import AnyBenefits
+from equipoise.audits.reference import Reference
 from equipoise.audits.result import AuditResult
-from equipoise.audits.subgroup_comparison import Reference
 from equipoise.data.metrics import Metric
 from equipoise.data.roles import Roles
 from equipoise.data.table import Table
+
+if TYPE_CHECKING:
+    from equipoise.audits.benefits import AnyBenefits
 
 __all__ = ["Audit"]
 
@@ -175,7 +175,9 @@ class Audit:
 
         Right 3.8 points more often, which chance alone could explain (p = 0.051).
         """
-        return _disparity.disparity(
+        from equipoise.audits import disparity
+
+        return disparity.disparity(
             self.table,
             metric,
             reference=reference,
@@ -235,7 +237,9 @@ class Audit:
         >>> [finding.group for finding in result.findings if finding.decision == "detected"]
         ['race=African-American', 'race=African-American & sex=Male']
         """
-        return _disparity.flag(
+        from equipoise.audits import disparity
+
+        return disparity.flag(
             self.table,
             metric,
             margin=margin,
@@ -295,7 +299,9 @@ class Audit:
         >>> [str(finding.decision) for finding in result.findings]
         ['within margin', 'within margin']
         """
-        return _disparity.certify(
+        from equipoise.audits import disparity
+
+        return disparity.certify(
             self.table,
             metric,
             margin=margin,
@@ -376,7 +382,9 @@ class Audit:
 
         At scores 2 and 3 it does not.
         """
-        return _predictive_parity.predictive_parity(
+        from equipoise.audits import predictive_parity
+
+        return predictive_parity.predictive_parity(
             self.table,
             unit=unit,
             grid=grid,
@@ -391,7 +399,7 @@ class Audit:
 
     def inequality(
         self,
-        benefits: AnyBenefits,
+        benefits: "AnyBenefits",
         *,
         order: float = 1.0,
         soft: bool = False,
@@ -445,7 +453,9 @@ class Audit:
 
         They do, though 1.4% of the inequality lies between races and the rest within them.
         """
-        return _inequality.inequality(
+        from equipoise.audits import inequality
+
+        return inequality.inequality(
             self.table,
             benefits,
             order=order,
@@ -505,7 +515,9 @@ class Audit:
 
         They do not: group B is held to a higher standard.
         """
-        return _marginal_outcome.marginal_outcome(
+        from equipoise.audits import marginal_outcome
+
+        return marginal_outcome.marginal_outcome(
             self.table,
             threshold,
             unit=unit,
@@ -727,7 +739,9 @@ class Audit:
 
         Predictions for the north are too high by 0.17, compared with the rest.
         """
-        return _treatment_effects.treatment_effects(
+        from equipoise.audits import treatment_effects
+
+        return treatment_effects.treatment_effects(
             self.table,
             measure=measure,
             collapse=collapse,

@@ -14,10 +14,10 @@ from equipoise._typing import (
     Scale,
 )
 from equipoise.audits.finding import Decision, Finding, JointTest, Note
+from equipoise.audits.reference import Reference
 from equipoise.audits.result import AuditResult
 from equipoise.audits.subgroup_comparison import (
     Compared,
-    Reference,
     compare_subgroups,
     comparison_details,
     finite,

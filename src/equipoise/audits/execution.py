@@ -15,8 +15,8 @@ from equipoise.audits.audit import Audit
 from equipoise.audits.dossier import Check, Dossier
 from equipoise.audits.finding import Note
 from equipoise.audits.plan import Plan, PlannedCheck, parameters
+from equipoise.audits.reference import External
 from equipoise.audits.result import AuditResult
-from equipoise.audits.subgroup_comparison import External
 from equipoise.data.fingerprint import fingerprint
 from equipoise.exceptions import EquipoiseError
 

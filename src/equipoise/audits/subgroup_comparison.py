@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from equipoise._checks import check_number, check_option
 from equipoise._typing import AnyArray, DisparityMethod, FloatArray, Scale
 from equipoise.audits.finding import ConfidenceInterval, Decision, Finding, Note
 from equipoise.audits.measure import Measured, measure
+from equipoise.audits.reference import External, Reference
 from equipoise.data.grouping import Subgroups, matching_cells, subgroup_name, subgroups
 from equipoise.data.metrics import Metric
 from equipoise.data.table import Table
@@ -18,8 +19,6 @@ from equipoise.stats.disparity import Disparities, Target, disparities
 
 __all__ = [
     "Compared",
-    "External",
-    "Reference",
     "compare_subgroups",
     "comparison_details",
     "finite",
@@ -30,24 +29,6 @@ __all__ = [
 
 SMALL_GROUP = 30
 
-
-@dataclass(frozen=True, slots=True)
-class External:
-    """A target estimated elsewhere, from data independent of the table.
-
-    Parameters
-    ----------
-    value : float
-        The estimate.
-    se : float
-        Its standard error.
-    """
-
-    value: float
-    se: float
-
-
-Reference: TypeAlias = str | float | Mapping[str, Any] | External
 
 _VACUOUS = Note(code="vacuous", message="This group is what the others are compared with.")
 _DEGENERATE = Note(

@@ -6,8 +6,6 @@ from typing import Annotated
 
 import typer
 
-from equipoise.design.benefits import benefit_design
-
 __all__ = ["app"]
 
 app = typer.Typer(
@@ -54,5 +52,7 @@ def benefits(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
 ) -> None:
     """Choose a benefit matrix and a cap so that harmful errors stay rare."""
+    from equipoise.design.benefits import benefit_design
+
     design = benefit_design(base_rate, kappa, kind.value, minimum_benefit, order)
     typer.echo(json.dumps(design.to_dict(), indent=2) if as_json else str(design))

@@ -43,11 +43,27 @@ def _array(column: Any) -> AnyArray:
 
     if pa.types.is_decimal(column.type):
         column = column.cast(pa.float64())
-    if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
-        return np.asarray(column.to_numpy(zero_copy_only=False))
-    coded = column.combine_chunks().dictionary_encode()
-    coded = coded.combine_chunks() if isinstance(coded, pa.ChunkedArray) else coded
+    if pa.types.is_floating(column.type):
+        return _numbers(column.cast(pa.float64()).fill_null(float("nan")))
+    if pa.types.is_integer(column.type) and not column.null_count:
+        return _numbers(column)
+    coded = _whole(_whole(column).dictionary_encode())
     levels = np.empty(len(coded.dictionary) + 1, dtype=object)
     levels[:-1] = coded.dictionary.to_pylist()
     # The last level is None: index -1 stands for a missing value.
-    return np.asarray(levels[coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)])
+    return np.asarray(levels[_numbers(coded.indices.fill_null(-1))])
+
+
+def _numbers(column: Any) -> AnyArray:
+    # `to_numpy` of Arrow imports pandas, which takes longer than most queries.
+    return np.from_dlpack(_whole(column))
+
+
+def _whole(column: Any) -> Any:
+    """Return a column in one chunk."""
+    import pyarrow as pa
+
+    if isinstance(column, pa.ChunkedArray):
+        # An Arrow without rows may have no chunk at all.
+        return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+    return column

@@ -8,8 +8,6 @@ one of those listed here; the cache is written atomically.
 import hashlib
 import os
 import tempfile
-import urllib.error
-import urllib.request
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -142,6 +140,9 @@ def _verified(file: Path, source: _Source) -> Path:
 
 
 def _download(source: _Source, file: Path) -> None:
+    import urllib.error
+    import urllib.request
+
     try:
         with urllib.request.urlopen(source.url, timeout=TIMEOUT_SECONDS) as answer:  # noqa: S310
             content = answer.read()
