@@ -25,7 +25,7 @@ def scan(file):
 
     engine = duckdb.connect()
     engine.execute("SET enable_progress_bar = false")
-    rows, y, yhat, *_ = engine.execute(f"SELECT {SUMS} FROM read_parquet('{file}')").fetchone()
+    rows, _y, yhat, *_ = engine.execute(f"SELECT {SUMS} FROM read_parquet('{file}')").fetchone()
     return rows, yhat / rows
 
 

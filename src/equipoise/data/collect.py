@@ -44,18 +44,18 @@ def _array(column: Any) -> AnyArray:
     if pa.types.is_decimal(column.type):
         column = column.cast(pa.float64())
     if pa.types.is_floating(column.type):
-        return _numbers(column.cast(pa.float64()).fill_null(float("nan")))
+        column = column.cast(pa.float64())
+        return _numbers(column.fill_null(float("nan")) if column.null_count else column)
     if pa.types.is_integer(column.type) and not column.null_count:
         return _numbers(column)
-    coded = _whole(_whole(column).dictionary_encode())
-    levels = np.empty(len(coded.dictionary) + 1, dtype=object)
-    levels[:-1] = coded.dictionary.to_pylist()
-    # The last level is None: index -1 stands for a missing value.
-    return np.asarray(levels[_numbers(coded.indices.fill_null(-1))])
+    coded = _whole(column).dictionary_encode("encode")
+    levels = np.empty(len(coded.dictionary), dtype=object)
+    levels[:] = coded.dictionary.to_pylist()
+    return np.asarray(levels[_numbers(coded.indices)])
 
 
 def _numbers(column: Any) -> AnyArray:
-    # `to_numpy` of Arrow imports pandas, which takes longer than most queries.
+    # `to_numpy` and the scalars of Arrow import pandas, which takes longer than most queries.
     return np.from_dlpack(_whole(column))
 
 
