@@ -150,11 +150,13 @@ def _joint(
     notes = [test for test in tests if isinstance(test, Note)]
     if len(notes) == len(tests):
         return JointTest(null=null, decision=Decision.NOT_TESTED, method=METHOD, notes=(notes[0],))
-    smallest = float(np.nanmin(adjusted))
+    best = int(np.nanargmin(adjusted))
+    smallest, test = float(adjusted[best]), tests[best]
     return JointTest(
         null=null,
         decision=Decision.DETECTED if smallest <= alpha else Decision.NOT_DETECTED,
         method=METHOD + ("" if len(tests) == 1 else ", Holm"),
+        statistic=None if isinstance(test, Note) else abs(test.statistic),
         p_value=smallest,
     )
 
