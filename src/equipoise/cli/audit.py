@@ -55,7 +55,7 @@ def audit(
     ] = "never",
     quiet: Quiet = False,
 ) -> None:
-    """Ask the questions of a plan, print the findings and write the report."""
+    """Ask the questions of a plan; print findings, write the report."""
     check_writable(output, None if json_file == STDOUT else json_file, junit)
     asked = read_plan(plan)
     dossier = _answered(asked, engine, quiet=quiet or json_file == STDOUT)
@@ -74,7 +74,7 @@ def audit(
 def demo(
     output: Output = None, json_file: Json = None, junit: Junit = None, quiet: Quiet = False
 ) -> None:
-    """Audit the bundled COMPAS counts: a tour in seconds, with a report if asked for."""
+    """Audit the bundled COMPAS counts, as a tour."""
     check_writable(output, None if json_file == STDOUT else json_file, junit)
     with as_file(files("equipoise") / "plans") as folder:
         dossier = _answered(

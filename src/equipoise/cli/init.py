@@ -34,7 +34,7 @@ def init(
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing plan.")] = False,
 ) -> None:
-    """Look at a table, guess which column plays which part, and write a commented plan."""
+    """Look at a table, guess the roles of its columns, write a plan."""
     check_writable(output)
     if output.exists() and not force:
         raise InvalidParameterError(
