@@ -92,21 +92,22 @@ def _endpoint(
     near = np.zeros(len(which))
     step = np.where(se > 0, critical * se, np.where(np.isfinite(reach), reach, 1.0))[which]
     far = np.minimum(step, reach[which])
+    rejected = np.zeros(len(which), dtype=np.bool_)
     pending = np.arange(len(which))
     for _ in range(_DOUBLINGS):
-        rejected = excess(far[pending], which[pending]) > 0
-        pending = pending[~rejected & (far[pending] < reach[which[pending]])]
+        rejected[pending] = excess(far[pending], which[pending]) > 0
+        pending = pending[~rejected[pending] & (far[pending] < reach[which[pending]])]
         if not len(pending):
             break
         near[pending] = far[pending]
         far[pending] = np.minimum(2.0 * far[pending], reach[which[pending]])
-    bracketed = np.flatnonzero((excess(far, which) > 0) & (excess(near, which) <= 0))
+    bracketed = np.flatnonzero(rejected)
     if len(bracketed):
         found = elementwise.find_root(
             excess,
             (near[bracketed], far[bracketed]),
             args=(which[bracketed],),
-            tolerances={"xatol": 0.0, "xrtol": 1e-13, "fatol": 1e-11, "frtol": 0.0},
+            tolerances={"xatol": 0.0, "xrtol": 1e-12, "fatol": 1e-10, "frtol": 0.0},
         )
         result[which[bracketed]] = estimate[which[bracketed]] - tail * found.x
     return result

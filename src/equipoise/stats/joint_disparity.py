@@ -159,7 +159,8 @@ def joint_test(
     if target.kind == "rest":
         target = Target(kind="population")
     plug_in = method == "plug_in"
-    groups = membership if np.size(membership) > _DENSE else _dense(membership)
+    large = np.prod(membership.shape) > _DENSE
+    groups = sparse.csc_array(membership, dtype=np.float64) if large else _dense(membership)
     design = _design(moments, groups, target, use, plug_in=plug_in)
     if not len(design.basis):
         return _report(np.nan, design, "vacuous", "none")

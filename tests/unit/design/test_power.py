@@ -1,0 +1,146 @@
+import numpy as np
+import pytest
+from scipy import stats
+
+from equipoise.design import power, sample_size
+from equipoise.exceptions import InvalidParameterError
+
+Z = stats.norm.isf(0.025)
+
+
+def test_two_sided_power_against_a_known_rate_is_worked_by_hand():
+    plan = power("disparity", n=1000, share=0.2, disparity=0.1, rate=0.4, target="known")
+    se = np.sqrt(0.5 * 0.5 / 200)
+    np.testing.assert_allclose(plan.se, se)
+    expected = stats.norm.sf(Z - 0.1 / se) + stats.norm.cdf(-Z - 0.1 / se)
+    np.testing.assert_allclose(plan.power, expected)
+    assert plan.n_group == (200.0,)
+
+
+def test_standard_errors_allow_for_the_target():
+    shared = {"n": 1000, "share": 0.2, "disparity": 0.1, "sd": 2.0}
+    known = power("disparity", target="known", **shared).se[0]
+    rest = power("disparity", target="rest", **shared).se[0]
+    reference = power("disparity", target="reference", reference_share=0.1, **shared).se[0]
+    population = power("disparity", target="population", **shared).se[0]
+    np.testing.assert_allclose(known**2, 4 / 200)
+    np.testing.assert_allclose(rest**2, 4 / 200 + 4 / 800)
+    np.testing.assert_allclose(reference**2, 4 / 200 + 4 / 100)
+    extra = 0.2 * 0.1**2 + 0.8 * (0.2 * 0.1 / 0.8) ** 2
+    np.testing.assert_allclose(population**2, (0.8**2 * 4 / 0.2 + 0.8 * 4 + extra) / 1000)
+
+
+def test_one_sided_flags_and_their_mirror_image_agree():
+    up = power("flag", n=2000, share=0.3, disparity=0.2, sd=1.0, target="rest", margin=0.1)
+    down = power(
+        "flag",
+        n=2000,
+        share=0.3,
+        disparity=-0.2,
+        sd=1.0,
+        target="rest",
+        margin=0.1,
+        alternative="less",
+    )
+    np.testing.assert_allclose(up.power, down.power)
+    np.testing.assert_allclose(up.power[0], stats.norm.sf(stats.norm.isf(0.05) - 0.1 / up.se[0]))
+
+
+def test_outside_without_a_margin_is_two_sided():
+    shared = {"n": 2000, "share": 0.3, "disparity": 0.1, "sd": 1.0, "target": "rest"}
+    a = power("flag", alternative="outside", **shared)
+    b = power("disparity", **shared)
+    c = power("flag", alternative="two-sided", **shared)
+    np.testing.assert_allclose([a.power, c.power], [b.power, b.power])
+
+
+def test_equivalence_has_no_power_in_small_samples():
+    small = power("certify", n=50, share=0.2, rate=0.4, target="rest", margin=0.05)
+    assert small.power == (0.0,)
+    assert small.all_groups == 0.0
+
+
+def test_levels_follow_the_adjustment():
+    shared = {
+        "n": 5000,
+        "share": [0.1, 0.2],
+        "disparity": [0.05, 0.1],
+        "rate": 0.4,
+        "target": "rest",
+        "n_tests": 10,
+    }
+    level = {
+        rule: power("flag", adjust=rule, **shared).level
+        for rule in ("none", "bonferroni", "holm", "bh", "by")
+    }
+    assert level["none"] == 0.05
+    np.testing.assert_allclose([level["bonferroni"], level["holm"]], 0.005)
+    assert level["bonferroni"] < level["bh"] < level["none"]
+    assert level["by"] < level["bh"]
+    assert power("flag", **shared).level == level["bh"]
+    assert power("disparity", **shared).level == 0.05
+
+
+def test_benjamini_hochberg_level_solves_its_equation():
+    plan = power(
+        "flag", n=5000, share=[0.1] * 4, disparity=0.06, rate=0.4, target="rest", n_tests=20
+    )
+    rejected = sum(plan.power) + 16 * plan.level
+    np.testing.assert_allclose(plan.level, 0.05 * rejected / 20, rtol=1e-6)
+
+
+def test_a_single_rejection_is_the_least_that_benjamini_hochberg_needs():
+    plan = power("flag", n=50, share=0.1, disparity=0.001, rate=0.4, target="rest", n_tests=100)
+    np.testing.assert_allclose(plan.level, 0.05 / 100)
+
+
+def test_sample_size_is_the_smallest_with_the_power():
+    options = {"share": [0.1, 0.3], "disparity": 0.1, "rate": 0.4, "target": "rest"}
+    plan = sample_size("disparity", power=0.8, **options)
+    assert min(plan.power) >= 0.8
+    assert min(power("disparity", n=plan.n - 1, **options).power) < 0.8
+
+
+def test_dependent_rows_need_more():
+    alone = sample_size("disparity", share=0.5, disparity=0.1, sd=1.0, target="rest")
+    grouped = sample_size(
+        "disparity", share=0.5, disparity=0.1, sd=1.0, target="rest", design_effect=2.2
+    )
+    np.testing.assert_allclose(grouped.n / alone.n, 2.2, rtol=1e-3)
+
+
+def test_text_has_a_line_for_each_group():
+    plan = power("disparity", n=1000, share=[0.2, 0.5], disparity=0.1, rate=0.4)
+    assert len(str(plan).splitlines()) == 3
+    assert "share 0.2: 200 rows" in str(plan)
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"share": 1.5}, r"`share` must be in \(0, 1\)"),
+        ({"disparity": [0.1, 0.2]}, "one for each of the 1 shares; got 2"),
+        ({"rate": None}, "Give `rate` for a 0/1 metric or `sd`"),
+        ({"sd": 1.0}, "and not both"),
+        ({"disparity": 0.7}, "leave every rate between 0 and 1"),
+        ({"target": "reference"}, "`reference_share` belongs to"),
+        ({"reference_share": 0.2}, "and only there"),
+        ({"target": "reference", "reference_share": 0.9}, "add up to more than 1"),
+        ({"margin": 0.1}, "'disparity' tests for no gap at all"),
+        ({"question": "certify"}, "must be above 0"),
+        ({"question": "parity"}, "`question` must be one of"),
+        ({"n": 1}, "`n` must be a whole number of at least 2"),
+        ({"n_tests": 0}, "`n_tests` must be a whole number"),
+    ],
+)
+def test_wrong_plans_are_refused(options, match):
+    arguments = {"question": "disparity", "n": 1000, "share": 0.2, "disparity": 0.1, "rate": 0.4}
+    arguments |= options
+    question = arguments.pop("question")
+    with pytest.raises(InvalidParameterError, match=match):
+        power(question, **arguments)
+
+
+def test_no_sample_is_enough_for_the_wrong_side():
+    with pytest.raises(InvalidParameterError, match=r"no number of rows gives power 0\.8"):
+        sample_size("flag", share=0.2, disparity=-0.1, rate=0.4, margin=0.0)

@@ -1,0 +1,165 @@
+import numpy as np
+import pytest
+from scipy import stats
+
+from equipoise.stats.binomial import (
+    constrained_rates,
+    contrast_score,
+    deviance,
+    difference_fit,
+    difference_tail,
+    exact_tail,
+    signed_deviance,
+)
+
+
+def columns(*values):
+    return tuple(np.array([float(v)]) for v in values)
+
+
+def test_deviance_is_finite_in_constant_groups_and_infinite_at_impossible_rates():
+    x, n = np.array([0.0, 5.0, 2.0, 2.0]), np.full(4, 5.0)
+    found = deviance(x, n, np.array([0.3, 0.3, 0.0, 1.2]))
+    np.testing.assert_allclose(found[:2], [-10 * np.log(0.7), -10 * np.log(0.3)])
+    assert np.isinf(found[2:]).all()
+
+
+def test_signed_deviance_has_the_sign_of_the_difference():
+    root = signed_deviance(*columns(3, 10, 0.5))
+    np.testing.assert_allclose(root**2, deviance(*columns(3, 10, 0.5)))
+    assert root < 0
+
+
+@pytest.mark.parametrize("x", [0, 3, 8])
+def test_exact_tails_are_binomial_probabilities(x):
+    greater, less = exact_tail(*columns(x, 8, 0.3))
+    np.testing.assert_allclose(greater, stats.binom.sf(x - 1, 8, 0.3))
+    np.testing.assert_allclose(less, stats.binom.cdf(x, 8, 0.3))
+    mid = exact_tail(*columns(x, 8, 0.3), mid=True)
+    np.testing.assert_allclose(mid[0], greater - stats.binom.pmf(x, 8, 0.3) / 2)
+    np.testing.assert_allclose(mid[0] + mid[1], 1.0)
+
+
+def test_fit_at_no_difference_is_the_pooled_rate():
+    first, second = difference_fit(*columns(3, 10, 8, 30, 0))
+    np.testing.assert_allclose([first, second], [[11 / 40], [11 / 40]])
+
+
+def test_fit_of_a_ratio_solves_the_quadratic_of_miettinen_and_nurminen():
+    x1, n1, x2, n2, rho = 12.0, 50.0, 30.0, 80.0, 0.8
+    a, b, c = (n1 + n2) * rho, -(n1 * rho + x1 + n2 + x2 * rho), x1 + x2
+    second = (-b - np.sqrt(b**2 - 4 * a * c)) / (2 * a)
+    found = constrained_rates(
+        np.array([[x1, x2]]), np.array([[n1, n2]]), np.array([[1.0, -rho]]), np.zeros(1)
+    )
+    np.testing.assert_allclose(found[0], [rho * second, second], rtol=1e-10)
+
+
+def test_samples_without_rows_do_not_count():
+    found = constrained_rates(
+        np.array([[3.0, 0.0, 8.0]]),
+        np.array([[10.0, 0.0, 30.0]]),
+        np.array([[1.0, 5.0, -1.0]]),
+        np.zeros(1),
+    )
+    np.testing.assert_allclose(found[0, [0, 2]], 11 / 40)
+
+
+def test_score_without_difference_is_pearsons_chi_square_with_the_factor_of_n():
+    x, n = np.array([[12.0, 30.0]]), np.array([[50.0, 80.0]])
+    pooled = np.full((1, 2), 42 / 130)
+    group, target = np.array([[1 / 50, 0.0]]), np.array([[0.0, 1 / 80]])
+    gap = x[:, 0] / 50 - x[:, 1] / 80
+    root = contrast_score(gap, n, pooled, group, target)
+    table = np.array([[12, 38], [30, 50]])
+    expected = stats.chi2_contingency(table, correction=False).statistic * 129 / 130
+    np.testing.assert_allclose(root**2, expected)
+    assert contrast_score(np.zeros(1), n, pooled, group, target) == 0.0
+
+
+def brute_force(x, n, rate, weight):
+    grids = [np.arange(k + 1) for k in n]
+    a, b = np.meshgrid(*grids, indexing="ij")
+    chance = stats.binom.pmf(a, n[0], rate[0]) * stats.binom.pmf(b, n[1], rate[1])
+    gap = weight[0] * a - weight[1] * b
+    seen = weight[0] * x[0] - weight[1] * x[1]
+    return chance[gap >= seen - 1e-12].sum(), chance[gap <= seen + 1e-12].sum()
+
+
+@pytest.mark.parametrize(
+    ("x", "n"), [((3, 20), (8, 60)), ((20, 3), (60, 8)), ((0, 0), (7, 9)), ((7, 9), (7, 9))]
+)
+def test_exact_comparison_equals_enumeration_of_all_tables(x, n):
+    rate = (0.3, 0.35)
+    weight = (1 / n[0], 1 / n[1])
+    found = difference_tail(columns(*x), columns(*n), columns(*rate), columns(*weight))
+    np.testing.assert_allclose(
+        np.concatenate(found), brute_force(x, n, rate, weight), rtol=1e-9, atol=1e-12
+    )
+
+
+def test_a_handful_of_rows_is_judged_by_itself():
+    greater, less = difference_tail(
+        columns(2, 400), columns(2, 1000), columns(0.4, 0.4), columns(1 / 2, 1 / 1000)
+    )
+    np.testing.assert_allclose(greater, 0.4**2)
+    assert less == pytest.approx(1.0, abs=0.1)
+
+
+def test_samples_too_large_to_enumerate_have_no_exact_p_value():
+    found = difference_tail(
+        columns(3, 5000), columns(9000, 9000), columns(0.3, 0.3), columns(1e-4, 1e-4)
+    )
+    assert np.isnan(found).all()
+
+
+# Coverage of a nominal 95% set, by exact enumeration: specification section 6.
+@pytest.mark.parametrize(
+    ("n_group", "n_target", "rates", "ratio", "score"),
+    [
+        (20, 100, (0.05, 0.05), 0.971, 0.963),
+        (30, 300, (0.10, 0.05), 0.935, 0.959),
+        (100, 300, (0.02, 0.02), 0.920, 0.960),
+    ],
+)
+def test_coverage_of_two_binomials_is_the_known_one(n_group, n_target, rates, ratio, score):
+    a, b = (
+        g.ravel()
+        for g in np.meshgrid(np.arange(n_group + 1.0), np.arange(n_target + 1.0), indexing="ij")
+    )
+    chance = stats.binom.pmf(a, n_group, rates[0]) * stats.binom.pmf(b, n_target, rates[1])
+    n1, n2 = np.full(len(a), float(n_group)), np.full(len(a), float(n_target))
+    delta = np.full(len(a), rates[0] - rates[1])
+    first, second = difference_fit(a, n1, b, n2, delta)
+    statistic = deviance(a, n1, first) + deviance(b, n2, second)
+    cut = stats.chi2.isf(0.05, 1)
+    np.testing.assert_allclose(chance[statistic <= cut].sum(), ratio, atol=6e-4)
+    root = contrast_score(
+        a / n1 - b / n2 - delta,
+        np.stack([n1, n2], axis=1),
+        np.stack([first, second], axis=1),
+        np.stack([1 / n1, 0 * n1], axis=1),
+        np.stack([0 * n2, 1 / n2], axis=1),
+    )
+    np.testing.assert_allclose(chance[root**2 <= cut].sum(), score, atol=6e-4)
+
+
+@pytest.mark.parametrize(
+    ("n", "rate", "pure", "ratio", "exact", "mid"),
+    [
+        (20, 0.05, 0.626, 0.984, 0.984, 0.984),
+        (50, 0.02, 0.618, 0.982, 0.982, 0.982),
+        (100, 0.02, 0.852, 0.852, 0.9845, 0.9845),
+        (50, 0.10, 0.942, 0.942, 0.970, 0.942),
+    ],
+)
+def test_coverage_of_one_binomial_is_the_known_one(n, rate, pure, ratio, exact, mid):
+    x = np.arange(n + 1.0)
+    size, c = np.full(n + 1, float(n)), np.full(n + 1, rate)
+    chance = stats.binom.pmf(x, n, rate)
+    inside = deviance(x, size, c) <= stats.chi2.isf(0.05, 1)
+    np.testing.assert_allclose(chance[inside & (x > 0) & (x < n)].sum(), pure, atol=6e-4)
+    np.testing.assert_allclose(chance[inside].sum(), ratio, atol=6e-4)
+    for half, expected in ((False, exact), (True, mid)):
+        p = 2 * np.minimum(*exact_tail(x, size, c, mid=half))
+        np.testing.assert_allclose(chance[p > 0.05].sum(), expected, atol=6e-4)
