@@ -1,7 +1,6 @@
 """Test whether there is a less discriminatory alternative to the status quo."""
 
-import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +26,7 @@ from equipoise.audits.decision_rows import (
     worse_when_larger,
 )
 from equipoise.audits.improvement_form import Criterion, Form, SplitResult
+from equipoise.audits.progress import progress_bar
 from equipoise.audits.result import AuditResult
 from equipoise.data.metrics import Metric
 from equipoise.data.table import Table
@@ -159,7 +159,7 @@ def improvability(
         if rule is None:
             results = [_evaluate_ready(setting, generator)]
         else:
-            results = list(_evaluate_splits(setting, rule, splits, train_fraction, generator))
+            results = _evaluate_splits(setting, rule, splits, train_fraction, generator)
     except GroupTooSmallError as error:
         return report.not_tested(form, str(error))
     return report.result(form, results)
@@ -247,42 +247,44 @@ def _evaluate_splits(
     n_splits: int,
     train_fraction: float,
     rng: np.random.Generator,
-) -> Iterator[SplitResult]:
+) -> list[SplitResult]:
     """Split, search on the training rows, judge on the others."""
     seeds = rng.integers(2**31 - 1, size=n_splits)
-    generators = rng.spawn(n_splits)
-    for k in _with_progress(range(n_splits)):
-        train, test = setting.rows.split(int(seeds[k]), train_fraction)
-        for part, name in ((train, "training"), (test, "test")):
-            _check_groups(setting.rows, part, f"the {name} part of split {k + 1}")
-        sample = _training_sample(setting, train)
-        directions = _directions(setting, sample, f"the training part of split {k + 1}")
-        algorithm = rule.select(sample)
-        X = setting.rows.X[test]
-        decisions = np.column_stack(
-            [setting.status_quo(test), algorithm.decide(X, weight=setting.weight(test))]
-        )
-        yield _judge(
-            setting,
-            test,
-            decisions,
-            directions,
-            described(algorithm, setting.rows.feature_names),
-            len(train),
-            _scores(setting, algorithm, test),
-            generators[k],
-            number=k + 1,
-        )
+    results = []
+    with progress_bar("Splits") as advance:
+        for k, generator in enumerate(rng.spawn(n_splits)):
+            train, test = setting.rows.split(int(seeds[k]), train_fraction)
+            results.append(_evaluate_split(setting, rule, train, test, k + 1, generator))
+            if advance is not None:
+                advance(k + 1, n_splits)
+    return results
 
 
-def _with_progress(numbers: Sequence[int]) -> Iterable[int]:
-    """Show a bar on stderr, if that is a terminal."""
-    if not sys.stderr.isatty():
-        return numbers
-    from rich.console import Console
-    from rich.progress import track
-
-    return track(numbers, "Splits", console=Console(stderr=True), transient=True)
+def _evaluate_split(
+    setting: _Setting,
+    rule: SelectionRule,
+    train: IntArray,
+    test: IntArray,
+    number: int,
+    rng: np.random.Generator,
+) -> SplitResult:
+    for part, name in ((train, "training"), (test, "test")):
+        _check_groups(setting.rows, part, f"the {name} part of split {number}")
+    sample = _training_sample(setting, train)
+    directions = _directions(setting, sample, f"the training part of split {number}")
+    algorithm = rule.select(sample)
+    decided = algorithm.decide(setting.rows.X[test], weight=setting.weight(test))
+    return _judge(
+        setting,
+        test,
+        np.column_stack([setting.status_quo(test), decided]),
+        directions,
+        described(algorithm, setting.rows.feature_names),
+        len(train),
+        _scores(setting, algorithm, test),
+        rng,
+        number=number,
+    )
 
 
 def _check_groups(rows: DecisionRows, part: IntArray, where: str) -> None:
