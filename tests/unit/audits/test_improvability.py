@@ -3,13 +3,13 @@ import json
 import narwhals as nw
 import numpy as np
 import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pytest
 from sklearn.dummy import DummyRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 import equipoise as eq
+from engines import ENGINES, on_engine
 from equipoise.audits.result import AuditResult
 from equipoise.exceptions import (
     DataError,
@@ -118,13 +118,11 @@ def test_same_seed_same_answer_and_another_seed_another_split(table, result):
     assert other.details["splits"][0]["accuracy"] != result.details["splits"][0]["accuracy"]
 
 
-@pytest.mark.parametrize(
-    "frame", [pd.DataFrame, pl.DataFrame, pa.table], ids=["pandas", "polars", "arrow"]
-)
-def test_frames_agree_whatever_the_order_of_rows(table, result, rng, frame):
+@pytest.mark.parametrize("engine", ENGINES)
+def test_engines_agree_whatever_the_order_of_rows(table, result, rng, engine):
     order = rng.permutation(len(table["race"]))
-    shuffled = frame({name: values[order] for name, values in table.items()})
-    again = eq.Audit(shuffled, **ROLES).improvability(
+    shuffled = pa.table({name: values[order] for name, values in table.items()})
+    again = eq.Audit(on_engine(engine, shuffled), **ROLES).improvability(
         LogisticRegression(), accuracy="accuracy", **FAST
     )
     for one, two in zip(again.details["splits"], result.details["splits"], strict=True):
@@ -481,3 +479,31 @@ def test_progress_is_shown_on_a_terminal(table, capsys, monkeypatch):
     captured = capsys.readouterr()
     assert captured.out == ""
     assert "Splits" in captured.err
+
+
+def test_a_plan_names_its_candidate(table, tmp_path):
+    from equipoise.audits.execution import execute
+    from equipoise.audits.plan import parse_plan
+
+    pd.DataFrame(table).to_csv(tmp_path / "patients.csv", index=False)
+    text = """
+[data]
+path = "patients.csv"
+group = "race"
+y_true = "sick"
+y_pred = "called"
+features = ["visits"]
+
+[[check]]
+question = "improvability"
+candidate = "sklearn.linear_model.LogisticRegression"
+accuracy = "accuracy"
+fairness = ["accuracy", "tpr"]
+n_splits = 3
+n_resamples = 199
+"""
+    dossier = execute(parse_plan(text, folder=tmp_path))
+    assert dossier.checks[0].result.joint.decision is eq.Decision.DETECTED
+    evil = text.replace("sklearn.linear_model.LogisticRegression", "subprocess.Popen")
+    with pytest.raises(InvalidParameterError, match="known estimator"):
+        execute(parse_plan(evil, folder=tmp_path))
