@@ -1,7 +1,7 @@
 """Rows in memory with everything that status quo and candidate decide about."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import narwhals as nw
@@ -173,7 +173,7 @@ def read_rows(
             "a candidate is fitted to features; pass their names as `features` to `Audit`."
         )
     needs = _needs(table, metrics)
-    _refuse_selective_labels(table, needs)
+    selective = _selective_labels(table, needs)
     if features:
         roles.column("y_true")
         needs.setdefault("y_true", "number")
@@ -196,7 +196,8 @@ def read_rows(
     found = collect(table.keyed(needs).select(**columns))
     order = np.argsort(found[KEY], kind="stable")
     found = {name: values[order] for name, values in found.items()}
-    return _assemble(table, found, extra, candidate, own=own)
+    rows = _assemble(table, found, extra, candidate, own=own)
+    return replace(rows, notes=(*rows.notes, *selective))
 
 
 def _assemble(
@@ -263,13 +264,13 @@ def _assemble(
     )
 
 
-def _refuse_selective_labels(table: Table, needs: Needs) -> None:
-    """Refuse outcomes that are known only for people the status quo selected.
+def _selective_labels(table: Table, needs: Needs) -> tuple[Note, ...]:
+    """Refuse outcomes known only for people the status quo selected; remark on milder cases.
 
-    A candidate would then be judged on the status quo's own choice of people.
+    A candidate would be judged on the status quo's own choice of people.
     """
     if "y_true" not in needs or "y_pred" not in needs:
-        return
+        return ()
     column = table.roles.column("y_true")
     absent = nw.col(column).is_null()
     if table.schema[column].is_float():
@@ -278,14 +279,30 @@ def _refuse_selective_labels(table: Table, needs: Needs) -> None:
     counts = collect(
         table.frame.select(
             absent=absent.cast(nw.Int64).sum(),
-            unselected=(absent & ~selected).cast(nw.Int64).sum(),
+            absent_unselected=(absent & ~selected).cast(nw.Int64).sum(),
+            unselected=(~selected).cast(nw.Int64).sum(),
+            rows=nw.len(),
         )
     )
-    missing, unselected = int(counts["absent"][0] or 0), int(counts["unselected"][0] or 0)
-    if missing and unselected >= SELECTIVE * missing:
+    found = {name: int(values[0] or 0) for name, values in counts.items()}
+    missing, unselected = found["absent"], found["absent_unselected"]
+    if not missing:
+        return ()
+    if unselected >= SELECTIVE * missing:
         raise DataError(
             f"the outcome is missing for {unselected} people whom the status quo did not select"
             f" ({missing} missing in all): labels are selective, so a candidate that selects others"
             " cannot be judged. Use a metric that needs no outcome, or data in which outcomes are"
             " known for everyone."
         )
+    rate = unselected / max(found["unselected"], 1)
+    other = (missing - unselected) / max(found["rows"] - found["unselected"], 1)
+    if rate <= 2.0 * other:
+        return ()
+    return (
+        Note(
+            code="selective-labels",
+            message=f"The outcome is missing for {rate:.0%} of people the status quo did not select"
+            f" and {other:.0%} of those it did; the candidate is judged on the rest.",
+        ),
+    )

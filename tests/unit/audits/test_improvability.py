@@ -388,6 +388,58 @@ def test_outcomes_known_only_for_the_selected_are_refused(table):
             audit.improvability(LogisticRegression(), accuracy="accuracy")
 
 
+def test_outcomes_missing_mostly_for_the_unselected_are_noted(table, rng):
+    table["called"] = (table["cost"] > 2).astype(int)
+    outcome = table["sick"].astype(float)
+    outcome[rng.random(3000) < np.where(table["called"] == 0, 0.2, 0.05)] = np.nan
+    table["sick"] = outcome
+    result = eq.Audit(table, missing="drop", **ROLES).improvability(
+        LogisticRegression(), accuracy="accuracy", **FAST
+    )
+    assert {"missing-dropped", "selective-labels"} <= {note.code for note in result.notes}
+
+
+def test_prices_are_decisions_too(rng):
+    """Example 4 of the paper: a price, and a profit if it is accepted."""
+    n = 2000
+    group = rng.choice(["a", "b"], size=n)
+    income = rng.gamma(4.0, 1.0, size=n)
+    worth = income * rng.uniform(0.8, 1.2, size=n)
+    table = {
+        "group": group,
+        "income": income,
+        "worth": worth,
+        "price": np.where(group == "a", 0.5, 0.2) * income,
+    }
+    profit = eq.Metric(
+        "profit", nw.when(nw.col("worth") >= nw.col("price")).then(nw.col("price")).otherwise(0.0)
+    )
+    audit = eq.Audit(table, group="group", y_true="worth", y_pred="price", features=["income"])
+    result = audit.improvability(
+        lambda _: lambda X: 0.79 * X[:, 0], accuracy=profit, margin_scale="absolute", **FAST
+    )
+    assert result.joint.decision is eq.Decision.DETECTED
+    assert result.findings[0].estimand == "profit gain"
+    expected = np.mean((0.79 * income - table["price"])[group == "a"])
+    assert result.findings[0].estimate == pytest.approx(expected, rel=0.1)
+
+
+def test_a_score_without_capacity_is_no_status_quo(table):
+    audit = eq.Audit(table, group="race", y_true="sick", y_score="cost", features=["visits"])
+    with pytest.raises(InvalidParameterError, match="needs a `capacity`"):
+        audit.improvability(LogisticRegression(), accuracy="accuracy", **FAST)
+
+
+def test_named_searches_keep_the_capacity(table):
+    audit = eq.Audit(
+        table, group="race", y_true="conditions", y_score="cost", features=["visits", "cost"]
+    )
+    result = audit.improvability(
+        "equipoise.search.ReweightedRule", accuracy="selected_outcome", capacity=0.2, **FAST
+    )
+    assert np.sum(result.details["splits"][0]["rows_counted"][1]) == 200
+
+
 def test_missing_features_are_explained_or_dropped(table):
     table["visits"][:7] = np.nan
     with pytest.raises(MissingValuesError, match="'visits' has 7 missing values in 3000 rows"):
