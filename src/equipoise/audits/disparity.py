@@ -302,7 +302,9 @@ def _simultaneous(
         correlation = covariance / np.outer(scale, scale)
         law = max_t(correlation, rng=rng)
         critical = law.critical(confidence_level)
-        p[tested] = law.p_values(found.root(found.null)[tested])
+        # From the two-sided p-value: an exact test has a different root for each side.
+        raw = found.p_value[tested]
+        p[tested] = np.maximum(law.p_values(-special.ndtri(raw / 2.0)), raw)
         rule = "max-t"
     low, high = found.interval(critical)
     message = (

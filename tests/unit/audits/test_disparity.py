@@ -161,6 +161,20 @@ def test_simultaneous_intervals_contain_the_marginal_ones():
     assert "critical value" in joint.notes[-1].message
 
 
+def test_adjusted_p_values_are_never_below_raw_ones_in_tiny_groups():
+    audit_ = eq.Audit(
+        eq.datasets.load_compas_counts(),
+        group=["race", "sex"],
+        count="count",
+        y_true="two_year_recid",
+        y_pred="high_risk",
+    )
+    result = audit_.disparity("fpr", reference={"race": "Caucasian"}, simultaneous=True)
+    tested = [f for f in result.findings if f.p_value is not None]
+    assert any(f.n == 1 for f in tested)
+    assert all(f.p_value >= f.p_value_raw for f in tested)
+
+
 def test_many_groups_fall_back_to_bonferroni_and_say_so(monkeypatch):
     monkeypatch.setattr("equipoise.audits.disparity.LARGEST_MAX_T", 3)
     result = audit().disparity("selection_rate", simultaneous=True)
