@@ -30,7 +30,7 @@ from equipoise.data.table import Table
 from equipoise.exceptions import InvalidParameterError
 from equipoise.stats.disparity import Disparities
 from equipoise.stats.joint_disparity import joint_test
-from equipoise.stats.multiplicity import adjusted_p_values, max_t
+from equipoise.stats.multiplicity import adjusted_p_values, correlations, max_t
 
 __all__ = ["certify", "disparity", "flag"]
 
@@ -297,10 +297,7 @@ def _simultaneous(
         p[tested] = np.minimum(found.p_value[tested] * count, 1.0)
         rule = "Bonferroni"
     else:
-        covariance = found.covariance()[np.ix_(tested, tested)]
-        scale = np.sqrt(np.diag(covariance))
-        correlation = covariance / np.outer(scale, scale)
-        law = max_t(correlation, rng=rng)
+        law = max_t(correlations(found.covariance()[np.ix_(tested, tested)]), rng=rng)
         critical = law.critical(confidence_level)
         # From the two-sided p-value: an exact test has a different root for each side.
         raw = found.p_value[tested]

@@ -20,7 +20,15 @@ class Decision(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
-    """A remark for the reader; each code has a heading in ``docs/notes.md``."""
+    """A remark for the reader; each code has a heading in ``docs/notes.md``.
+
+    Parameters
+    ----------
+    code : str
+        Short name of the kind of remark.
+    message : str
+        The remark.
+    """
 
     code: str
     message: str
@@ -30,7 +38,12 @@ class Note:
 class ConfidenceInterval:
     """An interval and its level; ``0 in ci`` asks whether zero lies inside.
 
-    A bound of `None` means that the data give no bound on that side.
+    Parameters
+    ----------
+    low, high : float or None
+        Ends; `None` means that the data give no bound on that side.
+    confidence_level : float, default 0.95
+        The level.
     """
 
     low: float | None

@@ -12,6 +12,7 @@ from equipoise.data.columns import Needs
 from equipoise.data.grouping import n_subgroups
 from equipoise.data.metrics import AnyMetric, Metric, RateMetric, RealMetric, find_metric
 from equipoise.data.table import Table, label_combinations
+from equipoise.exceptions import DataError
 from equipoise.stats.disparity import Units
 from equipoise.stats.moments import CellMoments, CrossMoments, transform_quantities
 
@@ -27,6 +28,10 @@ _MOMENTS_ONLY = Note(
     " agree with the empirical likelihood in groups of thousands; groups below 50 rows are left"
     " untested.",
 )
+
+
+SMALLEST = 1e-70
+"""Typical sizes below this are refused, as those beyond `equipoise.data.columns.LARGEST` are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +98,7 @@ def measure(table: Table, metric: str | Metric, *, rows: bool = True) -> Measure
         moments = moments_of(cells)
         defined = cells.sums["defined"]
         binary = simple and not cells.sums["odd"].any()
+    _check_size(moments, found.name)
     units, notes = None, dropped_notes(cells)
     if rows and not binary:
         if int(cells.n.sum()) * n_subgroups(cells) > WORK_LIMIT:
@@ -108,6 +114,16 @@ def measure(table: Table, metric: str | Metric, *, rows: bool = True) -> Measure
         units=units,
         notes=notes,
     )
+
+
+def _check_size(moments: CellMoments, name: str) -> None:
+    """Raise if numbers are so small that their squares vanish: no variance could be trusted."""
+    size = np.sqrt(moments.product.diagonal(axis1=1, axis2=2).sum(axis=0) / moments.n.sum())
+    if ((size < SMALLEST) & (moments.total != 0.0).any(axis=0)).any():
+        raise DataError(
+            f"The values or weights of {name!r} are below {SMALLEST:g} in size, where squares"
+            " vanish. Rescale them."
+        )
 
 
 def moments_of(cells: Cells) -> CellMoments:

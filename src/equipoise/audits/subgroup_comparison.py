@@ -33,8 +33,8 @@ SMALL_GROUP = 30
 _VACUOUS = Note(code="vacuous", message="This group is what the others are compared with.")
 _DEGENERATE = Note(
     code="degenerate",
-    message="The metric does not vary in the group or in what it is compared with, or the ratio is"
-    " to zero; no test is possible.",
+    message="The metric does not vary in the group or in what it is compared with (or by less than"
+    " a millionth of its size: subtract a constant), or the ratio is to zero; no test is possible.",
 )
 _SMALL = Note(
     code="small-group",

@@ -20,8 +20,10 @@ __all__ = [
     "COMPLETE",
     "INVALID",
     "INVALID_LABEL",
+    "LARGEST",
     "MISSING",
     "MISSING_LABEL",
+    "MOST_ROWS",
     "Needs",
     "RoleColumns",
 ]
@@ -31,6 +33,12 @@ Needs: TypeAlias = Mapping[str, Literal["label", "number"]]
 
 COMPLETE, MISSING, INVALID = 0, 1, 2
 INVALID_LABEL, MISSING_LABEL = 2, 3
+
+LARGEST = 1e70
+"""Numbers beyond this are refused: engines take fourth powers, which would not be finite."""
+
+MOST_ROWS = 2**53
+"""Counts beyond this are refused: a float would no longer tell one row from the next."""
 
 
 class RoleColumns:
@@ -57,6 +65,10 @@ class RoleColumns:
                 raise DataError(
                     f"`{role}` must be numeric; column {column!r} is {self.schema[column]}."
                 )
+        if roles.count is not None:
+            # A row that stands for no rows is no row: it would widen the range of the data.
+            times = nw.col(roles.count)
+            self.frame = self.frame.filter(times.is_null() | (times != 0))
         for column in roles.bins:
             if not self._is_number(column):
                 raise DataError(
@@ -191,11 +203,12 @@ class RoleColumns:
         conditions = []
         raw = nw.col(column)
         if self.schema[column].is_float():
-            conditions.append(~raw.is_finite())
+            conditions.append(~raw.is_finite() | (raw.abs() > LARGEST))
         if role == "weight":
             conditions.append(raw < 0)
         if role == "count":
-            conditions.append((raw < 0) | (raw != raw.cast(nw.Int64).cast(nw.Float64)))
+            number = raw.cast(nw.Float64)
+            conditions.append((number < 0) | (number > MOST_ROWS) | (number != number.floor()))
         if needs.get(role) == "label":
             value = raw if self._is_plain(column) else self.value(role)
             conditions.append((value != 0) & (value != 1))
@@ -212,7 +225,7 @@ class RoleColumns:
             label = nw.when(value < high).then(nw.lit(name)).otherwise(label)
         return nw.when(~self._missing(column)).then(label)
 
-    def explain(self, needs: Needs, n: int) -> NoReturn:
+    def explain(self, needs: Needs) -> NoReturn:
         """Read the table once more to say exactly what is wrong, and raise."""
         used = self._used(needs)
         checks: dict[str, nw.Expr] = {}
@@ -227,8 +240,10 @@ class RoleColumns:
         flags = [
             flag.cast(nw.Int64).sum().cast(nw.Float64).alias(name) for name, flag in checks.items()
         ]
-        counts = collect(self.frame.select(*flags))
+        rows = nw.len().cast(nw.Float64).alias("rows")
+        counts = collect(self.frame.select(rows, *flags))
         found = {name: int(value[0] or 0) for name, value in counts.items()}
+        n = found["rows"]
         for k, (role, column) in enumerate(used.items()):
             if found.get(f"i{k}"):
                 self._raise_invalid(role, column, found[f"i{k}"], n, needs)
@@ -239,20 +254,24 @@ class RoleColumns:
                     f' them, or pass `missing="drop"`; the count is then noted in the result.'
                 )
         raise DataError(
-            "A metric of your own is missing or infinite in rows whose columns are complete;"
-            " guard its expression."
+            f"The metric is missing, infinite or beyond {LARGEST:g} in rows whose columns are"
+            " complete; guard its expression, or rescale its columns."
         )
 
     def _raise_invalid(self, role: str, column: str, bad: int, n: int, needs: Needs) -> NoReturn:
         if role == "weight":
-            raise DataError(f"`weight` must be finite and not negative; {bad} of {n} rows are not.")
+            raise DataError(
+                f"`weight` must be a number from 0 to {LARGEST:g}; {bad} of {n} rows are not."
+            )
         if role == "count":
             raise DataError(
-                f"`count` must be a whole number, 0 or more; {bad} of {n} rows are not."
+                f"`count` must be a whole number from 0 to 2^53; {bad} of {n} rows are not."
             )
         if needs.get(role) == "label":
             raise NotBinaryError(
                 f"`{role}` must be 0 or 1 here; column {column!r} has other values in {bad} of {n}"
                 " rows. Threshold it, or pass `positive` to say which label counts as 1."
             )
-        raise DataError(f"{column!r} is infinite in {bad} of {n} rows. Mend or drop them.")
+        raise DataError(
+            f"{column!r} is infinite or beyond {LARGEST:g} in {bad} of {n} rows. Mend or drop them."
+        )

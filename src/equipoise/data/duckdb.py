@@ -44,7 +44,11 @@ def connection() -> Any:
 def from_arrow(table: Any) -> Any:
     """Return a relation over an Arrow table."""
     import duckdb
+    import pyarrow as pa
 
+    for k, column in enumerate(table.schema):
+        if column.type == pa.float16():  # DuckDB has no half precision
+            table = table.set_column(k, column.name, table.column(k).cast(pa.float32()))
     try:
         return connection().from_arrow(table)
     except duckdb.Error as error:

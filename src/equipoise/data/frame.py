@@ -49,7 +49,7 @@ def open_frame(data: Any, *, engine: str = "duckdb") -> "nw.LazyFrame[Any]":
         if frame.implementation.is_duckdb() or frame.implementation.is_pyspark():
             return frame
         frame = frame.collect()
-    return _from_arrow(frame.to_arrow())
+    return _from_arrow(_arrow_of_frame(frame))
 
 
 def _open_path(path: str, engine: str) -> "nw.LazyFrame[Any]":
@@ -73,6 +73,15 @@ def _lazy(native: Any) -> "nw.LazyFrame[Any]":
     return frame
 
 
+def _arrow_of_frame(frame: "nw.DataFrame[Any]") -> Any:
+    import pyarrow as pa
+
+    try:
+        return frame.to_arrow()
+    except (pa.ArrowException, TypeError) as error:
+        raise DataError(f"The frame cannot be read: {_one_line(error)}.") from error
+
+
 def _arrow_of_mapping(data: Mapping[str, Any]) -> Any:
     import pyarrow as pa
 
@@ -80,8 +89,9 @@ def _arrow_of_mapping(data: Mapping[str, Any]) -> Any:
     for name, values in data.items():
         try:
             columns[str(name)] = pa.array(values, from_pandas=True)
-        except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError) as error:
-            raise DataError(f"Column {name!r} mixes types: {_one_line(error)}.") from error
+        except (pa.ArrowException, TypeError) as error:
+            raise DataError(f"Column {name!r} cannot be read: {_one_line(error)}.") from error
+    _check_distinct(list(columns))
     sizes = {name: len(column) for name, column in columns.items()}
     if len(set(sizes.values())) > 1:
         raise DataError(f"Columns must have one length; got {sizes}.")
@@ -89,9 +99,14 @@ def _arrow_of_mapping(data: Mapping[str, Any]) -> Any:
 
 
 def _check_distinct(names: list[Any]) -> None:
-    repeated = sorted({str(name) for name in names if names.count(name) > 1})
+    """Raise if two names are the same but for case, which SQL engines cannot tell apart."""
+    folded = [str(name).lower() for name in names]
+    repeated = sorted({str(name) for name in names if folded.count(str(name).lower()) > 1})
     if repeated:
-        raise DataError(f"Column names must be distinct; {quoted(repeated)} repeat. Rename them.")
+        raise DataError(
+            f"Column names must be distinct, in lower case too; {quoted(repeated)} are not. Rename"
+            " them."
+        )
 
 
 def _one_line(error: Exception) -> str:

@@ -5,7 +5,9 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from equipoise._checks import check_option, quoted
+import numpy as np
+
+from equipoise._checks import check_finite, check_number, check_option, quoted
 from equipoise._typing import Missing
 from equipoise.exceptions import InvalidParameterError
 
@@ -72,19 +74,26 @@ class Roles:
             value = getattr(self, name)
             if value is not None and not isinstance(value, str):
                 raise InvalidParameterError(f"`{name}` must name a column; got {value!r}.")
-        bins = {}
-        for column, cuts in self.bins.items():
-            if column not in self.group:
-                raise InvalidParameterError(
-                    f"`bins` has {column!r}, which is not a group column: {quoted(self.group)}."
-                )
-            edges = [float(cut) for cut in cuts]
-            if not edges or any(a >= b for a, b in pairwise(edges)):
-                raise InvalidParameterError(
-                    f"`bins[{column!r}]` must be increasing cut points; got {list(cuts)}."
-                )
-            bins[column] = edges
+        if not isinstance(self.positive, (str, bool, np.bool_)):
+            check_number("positive", self.positive)
+        if not isinstance(self.bins, Mapping):
+            raise InvalidParameterError(
+                f'`bins` must map columns to cut points, {{"age": [25, 45]}}; got {self.bins!r}.'
+            )
+        bins = {column: self._cut_points(column, cuts) for column, cuts in self.bins.items()}
         object.__setattr__(self, "bins", bins)
+
+    def _cut_points(self, column: str, cuts: Any) -> list[float]:
+        if column not in self.group:
+            raise InvalidParameterError(
+                f"`bins` has {column!r}, which is not a group column: {quoted(self.group)}."
+            )
+        edges = check_finite(f"bins[{column!r}]", cuts, ndim=1).tolist()
+        if not edges or any(a >= b for a, b in pairwise(edges)):
+            raise InvalidParameterError(
+                f"`bins[{column!r}]` must be increasing cut points; got {list(cuts)}."
+            )
+        return list(edges)
 
     def column(self, role: str) -> str:
         """Return the column of a role; raise if the role was not given."""

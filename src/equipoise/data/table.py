@@ -20,8 +20,10 @@ from equipoise.data.columns import (
     COMPLETE,
     INVALID,
     INVALID_LABEL,
+    LARGEST,
     MISSING,
     MISSING_LABEL,
+    MOST_ROWS,
     Needs,
     RoleColumns,
 )
@@ -324,7 +326,9 @@ class Table(RoleColumns):
         status = self.status(needs)
         if quantities:
             # A quantity of the user's own can be null or infinite where its columns are complete.
-            bad = [~nw.col(name).is_finite() for name in quantities]
+            bad = [
+                ~nw.col(name).is_finite() | (nw.col(name).abs() > LARGEST) for name in quantities
+            ]
             gone = [nw.col(name).is_null() for name in quantities]
             selected = self.frame.select(*columns, status.alias(STATUS))
             combined = (
@@ -418,7 +422,9 @@ class Table(RoleColumns):
         if (status == INVALID).any() or (
             self.roles.missing == "raise" and (status == MISSING).any()
         ):
-            self.explain(needs, int(n.sum()))
+            self.explain(needs)
+        if n.sum() > MOST_ROWS:
+            raise DataError(f"`count` adds up to {n.sum():.3g} rows; the limit is 2^53.")
         complete: AnyArray = status == COMPLETE
         if not n[complete].sum() > 0:
             raise DataError(f"No complete row is left of {int(n.sum())}; nothing can be audited.")

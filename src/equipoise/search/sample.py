@@ -57,6 +57,8 @@ class TrainingSample:
         Names of the columns of `X`.
     weight : array of shape (n,), optional
         Sampling weights.
+    names : tuple of str
+        Names of the utilities.
 
     Examples
     --------

@@ -217,15 +217,17 @@ def compare(
             target_target[:, a, b] = mask @ (kernel @ mask)
     sums = np.broadcast_to(mask @ total, (m, 3)).copy()
     overlap = groups.T @ (total * mask[:, None])
-    counted = groups.T @ ((rows > 0) & (mask == 0)).astype(np.float64)
-    inside = groups.T @ ((rows > 0) & (mask > 0)).astype(np.float64)
-    same = (counted == 0) & (inside == np.count_nonzero((rows > 0) & (mask > 0)))
+    # Rows of zero weight are rows, but say nothing.
+    live = (rows > 0) & (moments.product.diagonal(axis1=1, axis2=2).sum(axis=1) > 0)
+    counted = groups.T @ (live & (mask == 0)).astype(np.float64)
+    inside = groups.T @ (live & (mask > 0)).astype(np.float64)
+    same = (counted == 0) & (inside == np.count_nonzero(live & (mask > 0)))
     if target.kind == "rest":
         sums = total.sum(axis=0) - group
         overlap = np.zeros((m, 3))
         group_target = group_all - group_group
         target_target = all_all - group_all - group_all.transpose(0, 2, 1) + group_group
-        same = sums[:, 2] == 0
+        same = groups.T @ live.astype(np.float64) == np.count_nonzero(live)
     if not target.estimated:
         same = np.zeros(m, dtype=np.bool_)
     with np.errstate(divide="ignore", invalid="ignore"):

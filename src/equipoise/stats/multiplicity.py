@@ -13,7 +13,7 @@ from equipoise._checks import check_finite, check_fraction, check_option, check_
 from equipoise._typing import Adjust, BoolArray, FloatArray, Rng
 from equipoise.exceptions import InvalidParameterError
 
-__all__ = ["MaxT", "adjusted_p_values", "betting_e_value", "e_bh", "max_t"]
+__all__ = ["MaxT", "adjusted_p_values", "betting_e_value", "correlations", "e_bh", "max_t"]
 
 
 def adjusted_p_values(p_values: FloatArray, method: Adjust = "bh") -> FloatArray:
@@ -141,6 +141,37 @@ def betting_e_value(
     bets = np.arange(1, n_bets + 1) / (n_bets + 1) / (null - low)
     wealth = np.log1p(np.outer(bets, x - null)).sum(axis=1)
     return float(np.exp(wealth).mean())
+
+
+def correlations(covariance: FloatArray) -> FloatArray:
+    r"""Correlation matrix of estimates, some of which may have no estimated variance.
+
+    A rate of 0 or 1 has an estimated variance of zero and is still tested (by a score or exact
+    test). It then counts as independent of the others, which is conservative for the maximum.
+
+    Parameters
+    ----------
+    covariance : array of shape (m, m)
+        Of the estimates.
+
+    Returns
+    -------
+    array of shape (m, m)
+        With ones on the diagonal.
+
+    Examples
+    --------
+    >>> correlations(np.array([[4.0, 2.0, 0.0], [2.0, 4.0, 0.0], [0.0, 0.0, 0.0]])).tolist()
+    [[1.0, 0.5, 0.0], [0.5, 1.0, 0.0], [0.0, 0.0, 1.0]]
+    """
+    matrix = check_finite("covariance", covariance, ndim=2)
+    variance = np.diag(matrix)
+    # Rounding leaves about 1e-16 of the largest variance where the true one is zero.
+    varies = variance > 1e-13 * variance.max(initial=0.0)
+    scale = np.sqrt(np.where(varies, variance, 1.0))
+    result = np.where(np.outer(varies, varies), matrix / np.outer(scale, scale), 0.0)
+    np.fill_diagonal(result, 1.0)
+    return result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -82,6 +82,8 @@ def test_cells_equal_a_loop_over_rows_on_every_engine(engine, extra):
     y = np.array(table.column("y").to_pylist(), dtype=float)
     p = np.array(table.column("p").to_pylist(), dtype=float)
     keep = np.array([r is not None for r in table.column("race").to_pylist()])
+    if "count" in extra:
+        keep &= np.array(table.column("copies").to_pylist()) > 0
     opened = Table(on_engine(engine, table), roles(**extra))
 
     labels = opened.label_cells(BOTH)
@@ -188,7 +190,7 @@ def one_row_groups(**columns):
             {"w": [1.0, -1.0]},
             {"weight": "w"},
             DataError,
-            "`weight` must be finite and not negative",
+            "`weight` must be a number from 0 to 1e\\+70",
         ),
         ({"w": [0.0, 0.0]}, {"weight": "w"}, DataError, "'w' is zero in every row"),
         ({"c": [1.5, 1.0]}, {"count": "c"}, DataError, "`count` must be a whole number"),
@@ -235,7 +237,7 @@ def test_too_many_cells_are_refused(monkeypatch):
         (3, "`data` must be a frame, a relation, a dict of arrays or a path; got int"),
         ("absent.csv", "File 'absent.csv' not found"),
         ({"a": [1, 2], "b": [1]}, "Columns must have one length"),
-        ({"a": [1, "x"]}, "Column 'a' mixes types"),
+        ({"a": [1, "x"]}, "Column 'a' cannot be read"),
     ],
 )
 def test_data_that_cannot_be_opened_says_why(data, message):
@@ -246,7 +248,7 @@ def test_data_that_cannot_be_opened_says_why(data, message):
 def test_repeated_column_names_are_refused():
     import pandas as pd
 
-    with pytest.raises(DataError, match="'a' repeat"):
+    with pytest.raises(DataError, match="distinct, in lower case too; 'a' are not"):
         Table(pd.DataFrame([[1, 2]], columns=["a", "a"]), Roles())
 
 

@@ -1,0 +1,65 @@
+"""No code from data: nothing in the package evaluates, unpickles or shells out."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import equipoise
+from equipoise.data import datasets
+
+SRC = Path(equipoise.__file__).parent
+MODULES = sorted(SRC.rglob("*.py"))
+
+BANNED_MODULES = {"pickle", "marshal", "shelve", "dill", "cloudpickle", "yaml", "subprocess", "pty"}
+BANNED_CALLS = {"eval", "exec", "compile", "__import__"}
+BANNED_METHODS = {"system", "popen", "execv", "spawnl"}
+
+
+@pytest.mark.parametrize("path", MODULES, ids=[str(path.relative_to(SRC)) for path in MODULES])
+def test_a_module_runs_no_code_from_outside(path):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            assert not {alias.name.split(".")[0] for alias in node.names} & BANNED_MODULES
+        elif isinstance(node, ast.ImportFrom):
+            assert (node.module or "").split(".")[0] not in BANNED_MODULES
+        elif isinstance(node, ast.Call):
+            assert getattr(node.func, "id", "") not in BANNED_CALLS
+            if isinstance(node.func, ast.Attribute) and getattr(node.func.value, "id", "") == "os":
+                assert node.func.attr not in BANNED_METHODS
+
+
+def test_modules_are_imported_by_name_only_from_lists_of_our_own():
+    users = [
+        str(path.relative_to(SRC))
+        for path in MODULES
+        if "importlib.import_module" in path.read_text(encoding="utf-8")
+    ]
+    # Subpackages of our own, and the candidates that a plan may name.
+    assert set(users) <= {"__init__.py", "audits/candidates.py"}
+
+
+def test_downloads_are_https_with_a_checksum():
+    sources = [value for value in vars(datasets).values() if type(value).__name__ == "_Source"]
+    assert sources
+    for source in sources:
+        assert source.url.startswith("https://")
+        assert all(len(digest) == 64 for digest in source.sha256)
+        assert source.sha256
+
+
+def test_templates_escape_what_they_print():
+    for path in SRC.rglob("*.j2"):
+        text = path.read_text(encoding="utf-8")
+        assert "autoescape false" not in text, path
+    environments = [
+        node
+        for path in MODULES
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call)
+        and getattr(node.func, "attr", getattr(node.func, "id", "")) == "Environment"
+    ]
+    assert environments
+    for node in environments:
+        options = {keyword.arg: keyword.value for keyword in node.keywords}
+        assert ast.literal_eval(options["autoescape"]) is True

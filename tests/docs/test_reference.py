@@ -1,0 +1,95 @@
+"""Every public name, command and option is documented; docstrings are complete."""
+
+import importlib
+import inspect
+import pkgutil
+import re
+from pathlib import Path
+
+import pytest
+from numpydoc.validate import validate
+
+import equipoise
+import equipoise.stats
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PUBLIC = ("equipoise", *(f"equipoise.{name}" for name in ("datasets", "design", "mitigation", "search")))
+
+WITHOUT_ARGUMENTS = {
+    "equipoise.Decision",
+    "equipoise.search.Algorithm",
+    "equipoise.search.SelectionRule",
+}
+SUMMARY = {"GL08", "SS01", "SS02", "SS03", "SS06"}
+SECTIONS = {"PR01", "PR02", "PR03", "PR10", "RT01"}
+"""numpydoc checks: a short summary; parameters all listed, in order, and what is returned."""
+
+NAMES = [
+    f"{package}.{name}"
+    for package in PUBLIC
+    for name in importlib.import_module(package).__all__
+    if not name.startswith("__") and not inspect.ismodule(getattr(importlib.import_module(package), name))
+]
+ENGINES = [
+    f"{module}.{name}"
+    for module in (f"equipoise.stats.{found.name}" for found in pkgutil.iter_modules(equipoise.stats.__path__))
+    for name in importlib.import_module(module).__all__
+    if inspect.isfunction(getattr(importlib.import_module(module), name))
+]
+METHODS = [
+    f"equipoise.Audit.{name}"
+    for name, value in vars(equipoise.Audit).items()
+    if inspect.isfunction(value) and not name.startswith("_")
+]
+
+
+def documented(page):
+    return set(re.findall(r"^::: (\S+)$", (DOCS / page).read_text(encoding="utf-8"), re.MULTILINE))
+
+
+def test_the_reference_lists_every_public_name_and_no_other():
+    assert documented("reference.md") == {*NAMES, "equipoise.exceptions"}
+
+
+@pytest.mark.parametrize("name", [*NAMES, *METHODS])
+def test_the_docstring_is_complete(name):
+    document = validate(name)["docstring"]
+    # Enumerations and protocols have no arguments of their own.
+    bare = "Parameters\n" not in document and name in WITHOUT_ARGUMENTS
+    assert not errors_of(name, SUMMARY if bare else SUMMARY | SECTIONS)
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_the_docstring_of_an_engine_is_complete(name):
+    # A step of a test may say in one line what it returns; where parameters are listed, all are.
+    listed = "Parameters\n" in validate(name)["docstring"]
+    assert not errors_of(name, SUMMARY | ({"PR01", "PR02"} if listed else set()))
+
+
+def errors_of(name, codes):
+    return [(code, text) for code, text in validate(name)["errors"] if code in codes]
+
+
+def test_the_page_of_the_command_line_lists_every_command_and_option():
+    import typer.main
+
+    from equipoise.cli.app import app
+
+    page = (DOCS / "cli.md").read_text(encoding="utf-8")
+    absent = []
+
+    def visit(command, path):
+        if path not in page:
+            absent.append(path)
+        for parameter in command.params:
+            absent.extend(
+                f"{path} {option}"
+                for option in getattr(parameter, "opts", [])
+                if option.startswith("--") and f"`{option}" not in page and f" {option}" not in page
+            )
+        for name, child in getattr(command, "commands", {}).items():
+            visit(child, f"{path} {name}")
+
+    visit(typer.main.get_command(app), "equipoise")
+    assert not absent
