@@ -10,11 +10,11 @@ from pathlib import Path
 
 import atheris
 
-sys.path[:0] = [str(Path(__file__).parents[2] / "src"), str(Path(__file__).parent)]
+sys.path[:0] = [str(Path(__file__).parents[2] / "src"), str(Path(__file__).parents[1])]
 warnings.simplefilter("error")
 
 with atheris.instrument_imports(include=["equipoise", "tomllib"]):
-    from targets import SEEDS, TARGETS
+    from fuzz_targets import SEEDS, TARGETS
 
 
 def main(name, seconds):
