@@ -23,6 +23,7 @@ from equipoise._typing import (
     Correction,
     EffectMeasure,
     FloatArray,
+    IntArray,
     Rng,
 )
 from equipoise.exceptions import DataError, InvalidParameterError
@@ -97,27 +98,27 @@ def merge_blocks(
     [2, 2]
     """
     size = len(moments.n) // n_blocks
-    block = np.repeat(np.arange(n_blocks), size)
-    cell = np.tile(np.arange(size), n_blocks)
-    n_cells = size
-    if halves is not None:
-        cell = 4 * (cell // 2) + 2 * np.asarray(halves, dtype=np.int64)[block] + cell % 2
-        n_cells = 2 * size
-    keep = np.flatnonzero(np.asarray(chosen, dtype=bool)[block])
-    target = cell[keep]
+    keep: BoolArray = np.asarray(chosen, dtype=bool)
+    half = np.zeros(n_blocks, dtype=np.int64) if halves is None else np.asarray(halves)
+    n_halves = 1 if halves is None else 2
 
     def add(values: AnyArray) -> FloatArray:
-        out = np.zeros((n_cells, *values.shape[1:]))
-        np.add.at(out, target, values[keep])
-        return out
+        blocks = values.reshape(n_blocks, size // 2, 2, *values.shape[1:])
+        parts = [blocks[keep & (half == h)].sum(axis=0) for h in range(n_halves)]
+        return np.stack(parts, axis=1).reshape(n_halves * size, *values.shape[1:])
+
+    def target(cell: IntArray) -> IntArray:
+        group, arm = cell % size // 2, cell % 2
+        where: IntArray = (group * n_halves + half[cell // size]) * 2 + arm
+        return where
 
     cross = None
     if moments.cross is not None:
         pair = moments.cross
-        inside = np.flatnonzero(np.asarray(chosen, dtype=bool)[block[pair.first]])
+        inside = np.flatnonzero(keep[pair.first // size])
         cross = CrossMoments(
-            first=cell[pair.first[inside]],
-            second=cell[pair.second[inside]],
+            first=target(pair.first[inside]),
+            second=target(pair.second[inside]),
             product=pair.product[inside],
         )
     n = add(moments.n).round().astype(np.int64)
