@@ -22,6 +22,9 @@ from equipoise.stats.regression_adjustment import lin_outcomes
 
 __all__ = ["EffectSums", "effect_sums"]
 
+CHUNK = 100_000
+"""Rows whose copies are dealt out to the blocks at once."""
+
 NEEDS: Needs = {"y_true": "number", "treatment": "label", "effect_pred": "number"}
 
 
@@ -198,9 +201,13 @@ def _blocks(rows: Rows, n_blocks: int, seed: int) -> tuple[IntArray, IntArray, F
         return everyone, hashed_numpy(key, seed) % n_blocks, None
     generator = np.random.default_rng(seed)
     share = np.full(n_blocks, 1.0 / n_blocks)
-    dealt = generator.multinomial(rows.count[order].astype(np.int64), share)
-    row, block = np.nonzero(dealt)
-    return order[row], block, dealt[row, block].astype(np.float64)
+    pieces = []
+    for part in np.array_split(order, n // CHUNK + 1):
+        dealt = generator.multinomial(rows.count[part].astype(np.int64), share)
+        row, block = np.nonzero(dealt)
+        pieces.append((part[row], block, dealt[row, block].astype(np.float64)))
+    take, blocks, counts = (np.concatenate(piece) for piece in zip(*pieces, strict=True))
+    return take, blocks, counts
 
 
 def _flag(condition: nw.Expr) -> nw.Expr:
