@@ -397,7 +397,7 @@ def _level(s: _Scenario, se: FloatArray) -> float:
     # The procedure takes the largest t with t <= alpha x (rejections at level t) / m. Rejections
     # grow with t, so that the iteration falls from alpha to that t.
     level = alpha
-    for _ in range(1000):
+    for _ in range(1000):  # pragma: no branch
         rejected = _chance(s, se, level).sum() + (m - len(se)) * level
         following = float(alpha * max(rejected, 1.0) / m)
         if level - following <= 1e-9 * level:

@@ -134,10 +134,13 @@ def test_joint_moments_outside_the_hull_are_infinite(rng, shift):
     assert np.isinf(joint_likelihood(np.ones(30), np.arange(30), z))
 
 
-def test_joint_moments_near_the_edge_of_the_hull_need_damped_steps(rng):
-    z = np.vstack([np.abs(rng.normal(size=(40, 2))) + 0.1, [[-0.2, -0.2], [-0.3, 0.1]]])
-    found = joint_likelihood(np.ones(42), np.arange(42), z)
-    assert 20 < found < np.inf
+def test_full_steps_that_leave_the_domain_are_damped():
+    # From zero the full Newton step is 8.9 / 1.99, which makes 1 + step x (-1) negative.
+    values = np.append(np.full(99, 0.1), -1.0)
+    found = joint_likelihood(values, np.array([0]), np.eye(1))
+    weight = 1 / 11  # of the last row: 0.1 (1 - weight) = weight
+    expected = -2 * (99 * np.log(100 * (1 - weight) / 99) + np.log(100 * weight))
+    np.testing.assert_allclose(found, expected, atol=1e-9)
 
 
 def test_null_statistic_of_a_mean_is_chi_square(rng):
