@@ -40,3 +40,25 @@ def test_missing_option_exits_with_two(capsys):
     code, _, err = run(capsys, "design", "benefits", "--kappa", 5)
     assert code == 2
     assert "--base-rate" in err
+
+
+def test_sample_size_prints_the_rows_needed(capsys):
+    words = "design sample-size certify --share 0.1 --rate 0.4 --target rest --margin 0.05"
+    code, out, err = run(capsys, *words.split())
+    assert (code, err) == (0, "")
+    assert out.splitlines()[0] == "certify: n = 9135, level of one test 0.05"
+
+
+def test_power_takes_several_groups_and_prints_json(capsys):
+    words = "design power flag --n 5000 --share 0.1 --share 0.2 --disparity 0.05 --rate 0.4 --json"
+    code, out, _ = run(capsys, *words.split())
+    found = json.loads(out)
+    assert code == 0
+    assert found["n_group"] == [500.0, 1000.0]
+    assert 0.7 < found["power"][0] < found["power"][1] < 1.0
+
+
+def test_impossible_share_exits_with_two_and_one_line(capsys):
+    code, out, err = run(capsys, *"design power flag --n 100 --share 3 --rate 0.4".split())
+    assert (code, out) == (2, "")
+    assert err.strip() == "equipoise: `share` must be in (0, 1); got 3.0. Pass 0.03 for 3%."

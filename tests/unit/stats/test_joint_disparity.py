@@ -58,6 +58,12 @@ def test_groups_equal_to_their_target_leave_nothing_to_test(rng):
     assert np.isnan(found.p_value)
 
 
+def test_a_metric_that_is_defined_nowhere_leaves_nothing_to_test(rng):
+    u, w, cell = table(rng, 3)
+    found = joint_test(moments_of(0 * u, 0 * w, cell, 3), np.eye(3), POPULATION, binary=True)
+    assert (found.status, found.n_atoms) == ("vacuous", 0)
+
+
 def test_unused_groups_do_not_count(rng):
     u, w, cell = table(rng, 4)
     moments = moments_of(u, w, cell, 4)
