@@ -59,6 +59,7 @@ def test_power_takes_several_groups_and_prints_json(capsys):
 
 
 def test_impossible_share_exits_with_two_and_one_line(capsys):
-    code, out, err = run(capsys, *"design power flag --n 100 --share 3 --rate 0.4".split())
+    words = "design power flag --n 100 --share 3 --rate 0.4"
+    code, out, err = run(capsys, *words.split())
     assert (code, out) == (2, "")
     assert err.strip() == "equipoise: `share` must be in (0, 1); got 3.0. Pass 0.03 for 3%."
