@@ -24,7 +24,7 @@ from equipoise.stats.kernel_regression import (
 from equipoise.stats.score_cells import ScoreCells, influence_moments
 
 BANDWIDTH = 0.02
-N_BINS = 8192
+N_BINS = 4096
 
 
 def draw(n, users):

@@ -1,6 +1,6 @@
 """Scores and outcomes of a table, arranged for the kernel tests, with the names of their groups."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -20,7 +20,7 @@ __all__ = ["ScoreSample", "pairs_of", "parity_bandwidth", "parity_unit", "score_
 
 EXACT_ROWS = 200_000
 """Up to this many rows scores are exact; beyond, they are means of narrow bins."""
-N_BINS = 8192
+N_BINS = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,18 +107,33 @@ def score_sample(
     if not table.roles.group:
         raise InvalidParameterError("this question compares groups; pass `group` to `Audit`.")
     quantities = {"y": outcome, "s": table.y_score}
-    batches = list(table.batches(quantities, needs))
-    frame = batches[-1]
-    n = sum(len(batch.cell) for batch in batches)
+    parts: dict[str, list[AnyArray]] = {}
+    for frame in table.batches(quantities, needs):
+        columns: dict[str, AnyArray | None] = {
+            **frame.values,
+            "cell": frame.cell.astype(np.int32),
+            "unit": frame.unit,
+            "weight": frame.weight,
+            "count": frame.count,
+        }
+        for name, values in columns.items():
+            if values is not None:
+                parts.setdefault(name, []).append(values)
+    n = sum(len(part) for part in parts["cell"])
+
+    def joined(name: str) -> AnyArray:
+        # Each column is freed as it is joined: ten million rows are held once.
+        return np.concatenate(parts.pop(name))
+
     cells = ScoreCells.from_rows(
-        _join([batch.values["y"] for batch in batches]),
-        _join([batch.values["s"] for batch in batches]),
-        _join([batch.cell for batch in batches]),
+        joined("y"),
+        joined("s"),
+        joined("cell"),
         n_groups=len(frame.labels[0]),
-        cluster=None if frame.unit is None else _join([batch.unit for batch in batches]),
+        cluster=joined("unit") if "unit" in parts else None,
         unit=unit,
-        weight=None if frame.weight is None else _join([batch.weight for batch in batches]),
-        count=None if frame.count is None else _join([batch.count for batch in batches]),
+        weight=joined("weight") if "weight" in parts else None,
+        count=joined("count") if "count" in parts else None,
         n_bins=N_BINS if n > EXACT_ROWS else None,
         edge=edge,
     )
@@ -166,7 +181,3 @@ def pairs_of(
             f"`reference` must select one group; {dict(reference)} selects {names}."
         )
     return tuple((k, int(chosen[0])) for k in range(size) if k != chosen[0])
-
-
-def _join(parts: Sequence[AnyArray | None]) -> AnyArray:
-    return np.concatenate([part for part in parts if part is not None])

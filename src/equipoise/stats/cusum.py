@@ -76,15 +76,18 @@ def cusum_test(
     mass = cells.sums()[0].sum(axis=0)
     levels = np.arange(1, N_POINTS + 1) / N_POINTS
     points = np.unique(weighted_quantile(cells.support, mass, levels))
-    step = np.minimum(np.searchsorted(points, cells.support), len(points) - 1)
-    term = cells.weight * (cells.outcome - centre[cells.cell]) * factor[cells.cell]
-    # A row moves the sum from one point on: increments have a sparse covariance.
-    moves = sparse.csr_array(
-        (term, step[cells.cell % size], cells.unit_start()),
-        shape=(len(cells.copies), len(points)),
-    )
-    path = np.cumsum(cells.copies @ moves)
-    products = (moves.T @ sparse.diags_array(cells.copies) @ moves).toarray()
+    step = np.minimum(np.searchsorted(points, cells.support), len(points) - 1).astype(np.int32)
+    path, products = np.zeros(len(points)), np.zeros((len(points), len(points)))
+    for rows, bounds, copies in cells.blocks():
+        cell = cells.cell[rows]
+        term = cells.weight[rows] * (cells.outcome[rows] - centre[cell]) * factor[cell]
+        # A row moves the sum from one point on: increments first, running sums at the end.
+        moves = sparse.csr_array(
+            (term, step[cell % size], bounds), shape=(len(copies), len(points))
+        ).toarray()
+        path += copies @ moves
+        products += moves.T @ (moves if cells.clustered else moves * copies[:, None])
+    path = np.cumsum(path)
     covariance = np.cumsum(np.cumsum(products, axis=0), axis=1)
     if covariance[-1, -1] <= 0.0:
         return None

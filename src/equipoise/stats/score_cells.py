@@ -6,7 +6,7 @@ statistic costs one sparse product of (units x cells) with (cells x points); the
 looped over, and a unit with rows in several groups is summed before it is squared.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -44,6 +44,8 @@ class ScoreCells:
         Outcome; weight of the row, one over the rows of its unit at the level of clusters.
     copies : array of shape (n_units,)
         How many identical independent units one stands for.
+    mass, total : array of shape (n_groups, b)
+        Sums of weights and of weighted outcomes at each score.
     n_rows : array of shape (n_groups,)
         Rows in each group.
     clustered : bool
@@ -56,6 +58,8 @@ class ScoreCells:
     outcome: FloatArray
     weight: FloatArray
     copies: FloatArray
+    mass: FloatArray
+    total: FloatArray
     n_rows: IntArray
     clustered: bool
 
@@ -124,50 +128,57 @@ class ScoreCells:
         check_option("unit", unit, ParityUnit)
         outcome = check_finite("y_true", y_true, ndim=1)
         score = check_finite("y_score", y_score, ndim=1)
-        code = np.asarray(group, dtype=np.int64)
+        code = np.asarray(group)
         size = int(code.max(initial=-1)) + 1 if n_groups is None else n_groups
-        _check_lengths(outcome=outcome, score=score, group=code, cluster=cluster, weight=weight)
-        ones = np.ones(len(outcome))
-        repeats = ones if count is None else check_finite("count", count, ndim=1)
-        w = ones if weight is None else check_finite("weight", weight, ndim=1)
-        if np.any(w < 0.0) or np.any(repeats < 0.0):
-            raise DataError("weights and counts must not be negative; some are.")
+        w = None if weight is None else check_finite("weight", weight, ndim=1)
+        repeats = None if count is None else check_finite("count", count, ndim=1)
+        _check_lengths(
+            outcome=outcome, score=score, group=code, cluster=cluster, weight=w, count=repeats
+        )
+        for extra in (w, repeats):
+            if extra is not None and np.any(extra < 0.0):
+                raise DataError("weights and counts must not be negative; some are.")
         support, position = _support(score, n_bins, edge)
-        cell = code * len(support) + position
+        cell = position + code.astype(position.dtype) * position.dtype.type(len(support))
+        cell = cell.astype(_index_type(size * len(support)), copy=False)
         n_rows = np.bincount(code, weights=repeats, minlength=size).round().astype(np.int64)
         if cluster is None:
             outcome, w, cell, copies = _merge_identical(outcome, w, cell, repeats)
             label = np.arange(len(outcome))
         else:
-            label = _codes(cluster)
-            w = w * repeats
-            if unit == "cluster":
-                w = w / np.bincount(label, weights=repeats)[label]
-            order = _order(label)
-            label, outcome, w, cell = label[order], outcome[order], w[order], cell[order]
+            label, outcome, w, cell = _by_unit(cluster, unit, outcome, w, cell, repeats)
             copies = np.ones(int(label.max(initial=-1)) + 1)
+        shape = (size, len(support))
+        full = w if cluster is not None else w * copies
         return cls(
             support=support,
             unit=label,
-            cell=cell.astype(_index_type(size * len(support))),
+            cell=cell,
             outcome=outcome,
             weight=w,
             copies=copies,
+            mass=sum_by(cell, full, shape[0] * shape[1]).reshape(shape),
+            total=sum_by(cell, full * outcome, shape[0] * shape[1]).reshape(shape),
             n_rows=n_rows,
             clustered=cluster is not None,
         )
 
     def select(self, groups: Sequence[int]) -> "ScoreCells":
         """Return the rows of some groups, renumbered in the order given; weights are unchanged."""
+        chosen = list(groups)
+        if chosen == list(range(self.n_groups)):
+            return self
         size = len(self.support)
         place = np.full(self.n_groups, -1)
-        place[list(groups)] = np.arange(len(groups))
+        place[chosen] = np.arange(len(chosen))
         new = place[self.group]
         kept = self._keep(new >= 0)
         return replace(
             kept,
-            cell=new[new >= 0] * size + kept.cell % size,
-            n_rows=self.n_rows[list(groups)],
+            cell=(new[new >= 0] * size + kept.cell % size).astype(self.cell.dtype),
+            mass=self.mass[chosen],
+            total=self.total[chosen],
+            n_rows=self.n_rows[chosen],
         )
 
     def above(self, threshold: float) -> "ScoreCells":
@@ -180,7 +191,9 @@ class ScoreCells:
         return replace(
             kept,
             support=self.support[first:],
-            cell=group * (size - first) + position - first,
+            cell=(group * (size - first) + position - first).astype(self.cell.dtype),
+            mass=self.mass[:, first:],
+            total=self.total[:, first:],
             n_rows=rows.round().astype(np.int64),
         )
 
@@ -199,16 +212,21 @@ class ScoreCells:
 
     def sums(self) -> tuple[FloatArray, FloatArray]:
         """Return the sums of weights and of weighted outcomes, each of shape (n_groups, b)."""
-        weight = self.weight * self.copies[self.unit]
-        shape = (self.n_groups, len(self.support))
-        size = shape[0] * shape[1]
-        mass = sum_by(self.cell, weight, size)
-        total = sum_by(self.cell, weight * self.outcome, size)
-        return mass.reshape(shape), total.reshape(shape)
+        return self.mass, self.total
+
+    def blocks(self) -> Iterator[tuple[slice, IntArray, FloatArray]]:
+        """Yield blocks of units: their rows, where each unit begins in them, and copies."""
+        start = self.unit_start()
+        for first in range(0, len(self.copies), CHUNK_UNITS):
+            last = min(first + CHUNK_UNITS, len(self.copies))
+            bounds = start[first : last + 1]
+            yield slice(bounds[0], bounds[-1]), bounds - bounds[0], self.copies[first:last]
 
     def unit_start(self) -> IntArray:
         """Return the first row of each unit, and the number of rows at the end."""
-        return np.searchsorted(self.unit, np.arange(len(self.copies) + 1))
+        sizes = np.bincount(self.unit, minlength=len(self.copies))
+        start = np.concatenate([[0], np.cumsum(sizes)])
+        return start.astype(_index_type(len(self.unit)))
 
     def units_in_group(self) -> IntArray:
         """Return the number of units with a row in each group."""
@@ -221,27 +239,30 @@ class ScoreCells:
 
         Windows are ascending in both ends. The scores of a unit that fall in a window are
         consecutive once sorted, so distinct units = rows inside - neighbouring pairs both inside:
-        two histograms instead of a search for each window.
+        two histograms, over the first window that a score opens and the last that it closes,
+        instead of a search for each window.
         """
         size, k = len(self.support), len(low)
-        unit = self.unit
+        opened = np.searchsorted(low, self.support, side="right")
+        closed = np.tile(np.searchsorted(high, self.support, side="left"), self.n_groups)
+        group = np.repeat(np.arange(self.n_groups), size)
+        first = ((group * (k + 1) + np.tile(opened, self.n_groups)) * (k + 1)).astype(np.int32)
+        length = self.n_groups * (k + 1) ** 2
+        if not self.clustered:
+            rows = sum_by(self.cell, self.copies, len(first))
+            return _window_counts(sum_by(first + closed, rows, length), self.n_groups, k)
+        rows = np.bincount(self.cell, minlength=len(first)).astype(np.float64)
+        inside = sum_by(first + closed, rows, length)
         within = sparse.csr_array(
-            (np.empty(len(unit), dtype=np.int8), self.cell.copy(), self.unit_start()),
+            (np.empty(len(self.unit), dtype=np.int8), self.cell.copy(), self.unit_start()),
             shape=(len(self.copies), self.n_groups * size),
         )
         within.sort_indices()
-        cell = within.indices.astype(np.int64)
-        group, position = cell // size, cell % size
-        opened = np.searchsorted(low, self.support, side="right")[position]
-        closed = np.searchsorted(high, self.support, side="left")[position]
-        same = (unit[1:] == unit[:-1]) & (group[1:] == group[:-1])
-        copies = self.copies[unit]
-        shape = (self.n_groups, k + 1, k + 1)
-        inside = _window_counts(group, opened, closed, copies, shape)
-        pairs = _window_counts(
-            group[1:][same], opened[:-1][same], closed[1:][same], copies[1:][same], shape
-        )
-        return (inside - pairs).round().astype(np.int64)
+        before, after = within.indices[:-1], within.indices[1:]
+        same = (self.unit[1:] == self.unit[:-1]) & (group[before] == group[after])
+        code = first[before[same]] + closed.astype(np.int32)[after[same]]
+        pairs = np.bincount(code, minlength=length)
+        return _window_counts(inside - pairs, self.n_groups, k)
 
 
 class LinearBlock(NamedTuple):
@@ -267,16 +288,12 @@ def influence_moments(cells: ScoreCells, blocks: Sequence[LinearBlock]) -> Influ
     size = sum(block.coefficient.shape[1] for block in blocks)
     covariance, fourth = np.zeros((size, size)), np.zeros(size)
     values = _BinaryValues(cells, blocks) if cells.binary else _RealValues(cells, blocks)
-    n_units = len(cells.copies)
-    start = cells.unit_start().astype(_index_type(len(cells.unit)))
-    for first in range(0, n_units, CHUNK_UNITS):
-        last = min(first + CHUNK_UNITS, n_units)
-        psi = values.of(slice(start[first], start[last]), start[first : last + 1] - start[first])
-        # Copies are independent: a unit that stands for c enters sums of squares c times.
-        copies = cells.copies[first:last, None]
+    for rows, bounds, copies in cells.blocks():
+        psi = values.of(rows, bounds)
         square = psi * psi
-        covariance += psi.T @ (psi if cells.clustered else psi * copies)
-        fourth += ((square if cells.clustered else square * copies) * square).sum(axis=0)
+        # Copies are independent: a unit that stands for c enters sums of squares c times.
+        covariance += psi.T @ (psi if cells.clustered else psi * copies[:, None])
+        fourth += ((square if cells.clustered else square * copies[:, None]) * square).sum(axis=0)
     return InfluenceMoments(covariance, fourth)
 
 
@@ -288,12 +305,13 @@ class _BinaryValues:
         centre = np.concatenate([_columns(block) for block in blocks], axis=1)
         size = len(coefficient)
         self.table = np.concatenate([coefficient * (0.0 - centre), coefficient * (1.0 - centre)])
-        self.cell = cells.cell + (size * cells.outcome).astype(_index_type(2 * size))
-        self.weight = cells.weight
+        self.cells = cells
+        self.size = _index_type(2 * size)(size)
 
     def of(self, rows: slice, bounds: IntArray) -> FloatArray:
         shape = (len(bounds) - 1, len(self.table))
-        units = sparse.csr_array((self.weight[rows], self.cell[rows], bounds), shape=shape)
+        cell = self.cells.cell[rows] + self.size * (self.cells.outcome[rows] == 1.0)
+        units = sparse.csr_array((self.cells.weight[rows], cell, bounds), shape=shape)
         return np.asarray(units @ self.table)
 
 
@@ -339,43 +357,80 @@ def weighted_quantile(values: FloatArray, mass: FloatArray, levels: FloatArray) 
 
 def _support(
     score: FloatArray, n_bins: int | None, edge: float | None
-) -> tuple[FloatArray, IntArray]:
+) -> tuple[FloatArray, AnyArray]:
     low, high = float(score.min(initial=np.inf)), float(score.max(initial=-np.inf))
     if n_bins is None or not low < high:
         support, position = np.unique(score, return_inverse=True)
-        return support, position.astype(np.int64)
-    width = (high - low) / n_bins
+        return support, position.astype(_index_type(len(score)))
+    # Equal bins between extreme quantiles: a few outliers must not make all bins wide.
+    inner = np.quantile(score, [1e-4, 1.0 - 1e-4])
+    width = float(inner[1] - inner[0] if inner[1] > inner[0] else high - low) / n_bins
     origin = low if edge is None else edge
     # Counted from the edge, a score equal to it falls on its right whatever the rounding.
-    position = np.floor((score - origin) / width).astype(np.int64)
+    place = np.floor((score - origin) / width)
+    ends = np.floor((inner - origin) / width) + np.array([-0.5, 0.5]) * n_bins
+    position = np.clip(place, min(ends[0], -1.0), max(ends[1], 0.0)).astype(np.int32)
     position -= position.min()
     n = np.bincount(position)
     full = n > 0
     # The mean score of a bin makes the error of binning second order in the width.
     support = sum_by(position, score, len(n))[full] / n[full]
-    return support, (np.cumsum(full) - 1)[position]
+    return support, (np.cumsum(full) - 1).astype(np.int32)[position]
 
 
 def _merge_identical(
-    outcome: FloatArray, weight: FloatArray, cell: IntArray, repeats: FloatArray
+    outcome: FloatArray, weight: FloatArray | None, cell: IntArray, repeats: FloatArray | None
 ) -> tuple[FloatArray, FloatArray, IntArray, FloatArray]:
     """Merge independent rows of the same cell, outcome and weight: ten million become thousands."""
-    values, code = np.unique(outcome, return_inverse=True)
-    if len(values) > 100 or np.ptp(weight) > 0.0 or not len(weight):
-        keep = repeats > 0.0
-        return outcome[keep], weight[keep], cell[keep], repeats[keep]
+    same = weight is None or np.ptp(weight) == 0.0
+    values = np.unique(outcome) if same and len(outcome) else np.empty(0)
+    if not 0 < len(values) <= 100:
+        copies = np.ones(len(outcome)) if repeats is None else repeats
+        w = np.ones(len(outcome)) if weight is None else weight
+        keep = copies > 0.0
+        return outcome[keep], w[keep], cell[keep], copies[keep]
     size = (int(cell.max()) + 1) * len(values)
-    copies = sum_by(cell * len(values) + code, repeats, size)
+    code = cell.astype(np.int64) * len(values) + np.searchsorted(values, outcome)
+    copies = np.bincount(code, weights=repeats, minlength=size).astype(np.float64)
     full = np.flatnonzero(copies)
     return (
         values[full % len(values)],
-        np.full(len(full), weight[0]),
-        (full // len(values)).astype(np.int64),
+        np.full(len(full), 1.0 if weight is None else weight[0]),
+        (full // len(values)).astype(cell.dtype),
         copies[full],
     )
 
 
-def _codes(labels: AnyArray) -> IntArray:
+def _by_unit(
+    cluster: AnyArray,
+    unit: ParityUnit,
+    outcome: FloatArray,
+    weight: FloatArray | None,
+    cell: IntArray,
+    repeats: FloatArray | None,
+) -> tuple[IntArray, FloatArray, FloatArray, IntArray]:
+    """Bring the rows of a cluster together, and weigh them."""
+    label = _codes(cluster)
+    if repeats is not None and np.any(repeats == 0.0):
+        keep = repeats > 0.0
+        label, outcome, cell, repeats = (
+            _codes(label[keep]),
+            outcome[keep],
+            cell[keep],
+            repeats[keep],
+        )
+        weight = None if weight is None else weight[keep]
+    sizes = np.bincount(label, weights=repeats)
+    order = _order(label)
+    label = label[order]
+    w = (1.0 / sizes)[label] if unit == "cluster" else np.ones(len(label))
+    for extra in (weight, repeats):
+        if extra is not None:
+            w *= extra[order]
+    return label, outcome[order], w, cell[order]
+
+
+def _codes(labels: AnyArray) -> AnyArray:
     array = np.asarray(labels)
     if (
         array.dtype.kind in "iu"
@@ -384,8 +439,8 @@ def _codes(labels: AnyArray) -> IntArray:
         and array.max() < 4 * len(array)
     ):
         present = np.bincount(array) > 0
-        return np.asarray((np.cumsum(present) - 1)[array], dtype=np.int64)
-    return np.unique(array, return_inverse=True)[1].astype(np.int64)
+        return np.asarray((np.cumsum(present) - 1).astype(_index_type(len(array)))[array])
+    return np.unique(array, return_inverse=True)[1].astype(_index_type(len(array)))
 
 
 def _order(label: IntArray) -> IntArray | slice:
@@ -393,26 +448,20 @@ def _order(label: IntArray) -> IntArray | slice:
     if np.all(label[1:] >= label[:-1]):
         return slice(None)
     n = len(label)
-    rows = sparse.coo_array(
-        (np.arange(n), (label, np.arange(n))), shape=(int(label.max()) + 1, n)
-    ).tocsr()
-    return np.asarray(rows.data)
+    rows = sparse.csr_array(
+        (np.empty(n, dtype=np.int8), label, np.arange(n + 1, dtype=label.dtype)),
+        shape=(n, int(label.max()) + 1),
+    )
+    return np.asarray(rows.tocsc().indices)
 
 
-def _window_counts(
-    group: IntArray,
-    opened: IntArray,
-    closed: IntArray,
-    copies: FloatArray,
-    shape: tuple[int, int, int],
-) -> FloatArray:
-    """Sum copies over entries with opened > k (start not below low k) and closed <= k."""
-    code = (group * shape[1] + opened) * shape[2] + closed
-    table = sum_by(code, copies, shape[0] * shape[1] * shape[2]).reshape(shape)
+def _window_counts(histogram: FloatArray, n_groups: int, k: int) -> IntArray:
+    """Add entries with opened > j (start not below low j) and closed <= j, for each window j."""
+    table = histogram.reshape(n_groups, k + 1, k + 1)
     from_above = np.cumsum(table[:, ::-1], axis=1)[:, ::-1]
     both = np.cumsum(from_above, axis=2)
-    k = np.arange(shape[1] - 1)
-    return np.asarray(both[:, k + 1, k])
+    j = np.arange(k)
+    return both[:, j + 1, j].round().astype(np.int64)
 
 
 def _check_lengths(**arrays: AnyArray | None) -> None:

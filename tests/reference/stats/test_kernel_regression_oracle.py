@@ -140,4 +140,5 @@ def test_binned_scores_agree_with_exact_ones(rng):
     at = np.interp(exact.differences.points, binned.differences.points, binned.differences.estimate)
     # Grid points move to the mean of their bin, 1/8192 of the range at most.
     np.testing.assert_allclose(exact.differences.estimate, at, rtol=0, atol=1e-3)
-    np.testing.assert_allclose(exact.cusum.ks_statistic, binned.cusum.ks_statistic, rtol=2e-3)
+    # One row more or less below a quantile moves the path by about a hundredth.
+    np.testing.assert_allclose(exact.cusum.ks_statistic, binned.cusum.ks_statistic, rtol=2e-2)

@@ -108,3 +108,23 @@ def test_negative_weights_are_refused():
 def test_a_constant_score_is_one_cell_whatever_the_bins():
     cells = ScoreCells.from_rows([1, 0], [0.5, 0.5], [0, 0], n_bins=8)
     np.testing.assert_array_equal(cells.support, [0.5])
+
+
+def test_outliers_do_not_widen_the_bins(rng):
+    score = np.concatenate([rng.uniform(size=20_000), [-1e6, 1e6]])
+    cells = ScoreCells.from_rows(score, score, np.zeros(20_002, dtype=int), n_bins=256)
+    inside = cells.support[(cells.support > 0.01) & (cells.support < 0.99)]
+    assert len(inside) > 240
+    assert cells.support[0] < -1e5
+    assert cells.support[-1] > 1e5
+
+
+def test_rows_that_stand_for_nothing_are_left_out():
+    y, s, u = [1.0, 0.0, 1.0], [0.1, 0.2, 0.1], [0, 1, 1]
+    with_zero = ScoreCells.from_rows(y, s, [0, 0, 0], cluster=u, unit="cluster", count=[1, 0, 2])
+    without = ScoreCells.from_rows(
+        [1.0, 1.0], [0.1, 0.1], [0, 0], cluster=[0, 1], unit="cluster", count=[1, 2]
+    )
+    np.testing.assert_allclose(with_zero.mass[:, :1], without.mass)
+    assert with_zero.n_units == without.n_units
+    assert ScoreCells.from_rows([1.5, 0.0], s[:2], [0, 0], weight=[1, 2], count=[1, 0]).n_units == 1
