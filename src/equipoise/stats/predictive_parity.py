@@ -11,7 +11,7 @@ from scipy import stats
 
 from equipoise._checks import check_finite, check_fraction
 from equipoise._typing import AnyArray, BoolArray, FloatArray, ParityUnit, Rng
-from equipoise.exceptions import InvalidParameterError
+from equipoise.exceptions import DataError, InvalidParameterError
 from equipoise.stats.common_support import (
     OrderingViolation,
     common_support,
@@ -232,6 +232,10 @@ def compare_groups(
     """
     check_fraction("confidence_level", confidence_level)
     n_units = check_groups(cells)
+    if np.ptp(cells.outcome) == 0.0:
+        raise DataError(
+            f"`y_true` must vary; every outcome is {cells.outcome[0]:g} and nothing can differ."
+        )
     bands = Bands(confidence_level, n_comparisons, rng)
     support = cells.support
     mass, total = cells.sums()

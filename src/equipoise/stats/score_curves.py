@@ -206,10 +206,6 @@ def check_groups(cells: ScoreCells) -> IntArray:
             "`y_score` must vary; every score is the same. Compare the groups' mean outcomes with a"
             " disparity audit instead."
         )
-    if np.ptp(cells.outcome) == 0.0:
-        raise DataError(
-            f"`y_true` must vary; every outcome is {cells.outcome[0]:g} and nothing can differ."
-        )
     n_units = cells.units_in_group()
     if n_units.min() < MIN_UNITS:
         what = "clusters" if cells.clustered else "rows"

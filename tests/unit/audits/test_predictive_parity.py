@@ -2,12 +2,16 @@ import json
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from typer.testing import CliRunner
 
 import equipoise as eq
 from engines import ENGINES, on_engine
 from equipoise.audits import score_sample
+from equipoise.cli.app import app
 from equipoise.exceptions import DataError, InvalidParameterError, MissingValuesError
+from equipoise.plot.curves import before_after
 from equipoise.stats.predictive_parity import parity_test
 from simulate_scores import users_with_scores
 
@@ -246,3 +250,66 @@ def test_plot_of_nothing_says_so(rng):
     data = {"y": rng.integers(2, size=18), "score": score, "sex": np.repeat(["a", "b"], 9)}
     axes = eq.Audit(data, **ROLES).predictive_parity().plot()
     assert axes.texts[0].get_text() == "not tested"
+
+
+def test_before_and_after_are_drawn_side_by_side(table):
+    result = eq.Audit(table, **ROLES).predictive_parity()
+    left, right = before_after(result, result)
+    assert (left.get_title(), right.get_title()) == ("before", "after")
+    assert left.figure is right.figure
+    with pytest.raises(InvalidParameterError, match="curves belong to predictive parity audits"):
+        before_after(result, eq.Audit(table, **ROLES).marginal_outcome(0.5))
+
+
+def test_plot_of_many_groups_draws_the_first_and_says_so(rng):
+    data = three_groups(rng, n=4000) | {"sex": rng.choice(list("abcdefgh"), size=4000)}
+    result = eq.Audit(data, **ROLES).predictive_parity(reference={"sex": "a"}, bandwidth=0.3)
+    assert result.plot().get_title() == "7 of 8 groups"
+
+
+def test_a_pair_whose_outcome_is_constant_is_listed_and_not_tested(rng):
+    data = three_groups(rng)
+    data["y"] = np.where(data["sex"] == "c", data["y"], 1)
+    result = eq.Audit(data, **ROLES).predictive_parity(reference={"sex": "a"})
+    constant = next(f for f in result.findings if f.group == "sex=b")
+    assert constant.notes[0].code == "not-comparable"
+
+
+def test_a_small_group_is_not_compared_with_the_diagonal(rng):
+    data = three_groups(rng)
+    data["sex"] = np.where(np.arange(1500) < 5, "tiny", data["sex"])
+    result = eq.Audit(data, **ROLES).predictive_parity(hypothesis="calibration")
+    tiny = next(f for f in result.findings if f.group == "sex=tiny")
+    assert tiny.notes[0].code == "group-too-small"
+
+
+def test_both_questions_run_from_a_plan(tmp_path, table):
+    pq.write_table(table, tmp_path / "rows.parquet")
+    (tmp_path / "plan.toml").write_text(
+        """
+[data]
+path = "rows.parquet"
+group = "sex"
+y_true = "y"
+y_score = "score"
+cluster = "number"
+
+[[check]]
+question = "predictive_parity"
+unit = "cluster"
+reference = { sex = "M" }
+
+[[check]]
+question = "marginal_outcome"
+threshold = 0.5
+unit = "row"
+"""
+    )
+    output = CliRunner().invoke(
+        app, ["audit", str(tmp_path / "plan.toml"), "--output", str(tmp_path / "page.html")]
+    )
+    assert output.exit_code == 0, output.output
+    assert "does not mean the same in every group" in output.output
+    page = (tmp_path / "page.html").read_text()
+    assert "cut-off 0.5" in page
+    assert "sex=<b>" not in page

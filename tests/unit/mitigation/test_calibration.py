@@ -196,3 +196,8 @@ def test_a_small_group_uses_the_pooled_objectives(rng):
 def test_far_from_all_rows_the_nearest_one_counts():
     fit = MultiObjectiveCalibrator().fit([[0.0, 0.0], [1.0, 1.0]] * 5, [0.0, 1.0] * 5)
     np.testing.assert_allclose(fit.predict([[1e3, 1e3]]), [1.0])
+
+
+def test_a_constant_score_becomes_the_mean():
+    fit = fit_score_map([0.0, 1.0, 1.0, 1.0], np.full(4, 0.3))
+    np.testing.assert_allclose(fit(np.array([0.0, 0.3, 1.0])), 0.75)

@@ -120,3 +120,24 @@ def test_estimator_refuses_an_unknown_reference(rng):
         MarginalThresholds(0.5, reference=7).fit(score, y, group=group)
     rule = MarginalThresholds(0.5, reference=1, labels_below=True, n_resamples=5)
     assert rule.fit(score, y, group=group).thresholds_[1] == 0.5
+
+
+def barely_overlapping(seed):
+    rng = np.random.default_rng(seed)
+    score, group = rng.uniform(size=300), np.repeat([0, 1], 150)
+    y = np.where(group == 1, 0.45, 0.2) + 0.3 * score + 0.4 * rng.normal(size=300)
+    return y, score, group
+
+
+def test_resamples_without_a_solution_are_counted_and_refused_when_most():
+    keywords = {"reference": 0, "labels_below": True, "n_resamples": 20, "rng": 0}
+    found = equal_margin_thresholds(*barely_overlapping(5), 0.6, **keywords)
+    assert found.n_failed == 9
+    with pytest.raises(EstimationError, match="12 of 20 resamples have no common outcome level"):
+        equal_margin_thresholds(*barely_overlapping(58), 0.6, **keywords)
+
+
+def test_a_group_without_outcomes_above_the_threshold_is_an_error(rng):
+    score = np.concatenate([rng.uniform(0, 0.4, 300), rng.uniform(0, 1, 300)])
+    with pytest.raises(EstimationError, match="a group has no outcome above the threshold"):
+        equal_margin_thresholds(score, score, np.repeat([0, 1], 300), 0.5)
