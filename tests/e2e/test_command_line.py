@@ -314,6 +314,22 @@ def test_results_that_are_not_ours_are_refused(run, tmp_path):
     assert "not found" in complaint(run("report", "none.json", cwd=tmp_path))
 
 
+@pytest.mark.spark
+def test_spark_gives_the_numbers_of_duckdb(run, loans):
+    pytest.importorskip("pyspark")
+    plan = write_plan(loans.parent)
+    local, spark = (
+        json.loads(run("audit", plan, "--json", "-", "--engine", engine, cwd=loans.parent).stdout)
+        for engine in ("duckdb", "spark")
+    )
+    assert "pyspark" in spark["versions"]
+    for ours, theirs in zip(local["checks"], spark["checks"], strict=True):
+        for a, b in zip(ours["result"]["findings"], theirs["result"]["findings"], strict=True):
+            assert a["group"] == b["group"]
+            assert a["estimate"] == pytest.approx(b["estimate"], abs=1e-9)
+            assert a["p_value"] == pytest.approx(b["p_value"], abs=1e-9)
+
+
 def test_the_demo_is_quick_and_needs_nothing(run, tmp_path):
     done = run("demo", "--output", "report.html", "--json", "results.json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -321,7 +337,7 @@ def test_the_demo_is_quick_and_needs_nothing(run, tmp_path):
     questions = {
         check["question"] for check in json.loads((tmp_path / "results.json").read_text())["checks"]
     }
-    assert {"disparity", "flag", "certify"} <= questions
+    assert questions == {"disparity", "flag", "certify", "predictive_parity", "inequality"}
 
 
 def test_usage_errors_are_one_line(run):

@@ -187,19 +187,23 @@ def default_checks(drafted: Draft) -> str:
                 {"question": "inequality", "benefits": "speicher"},
             ),
         ]
+    if "y_pred" not in have:
+        metric = "mean_score" if "y_score" in have else "mean_outcome"
+        tables.append(
+            (
+                "How large is each subgroup's gap, and is there any?",
+                {"question": "disparity", "metric": metric},
+            )
+        )
     if {"y_score", "y_true"} <= have:
-        options = {"question": "predictive_parity"}
+        # All pairs of groups are compared at every score: one column keeps that readable.
+        options = {"question": "predictive_parity", "group": drafted.roles["group"][0]}
         if "cluster" in have:
             options["unit"] = "cluster"
         tables.append(("Does a score mean the same in every group?", options))
     if {"treatment", "effect_pred", "y_true"} <= have:
         tables.append(
             ("Are predicted effects equally accurate?", {"question": "treatment_effects"})
-        )
-    if not tables:
-        metric = "mean_outcome" if "y_true" in have else "mean_score"
-        tables.append(
-            ("How large is each subgroup's gap?", {"question": "disparity", "metric": metric})
         )
     return "\n".join(
         f"# {words}\n[[check]]\n"

@@ -48,6 +48,16 @@ def test_an_experiment_is_recognised():
     assert guess.roles["treatment"] == "treated"
     assert guess.roles["effect_pred"] == "uplift_hat"
     assert guess.roles["y_true"] == "converted"
+    assert 'question = "treatment_effects"' in draft_text(guess, path="x.csv")
+
+
+def test_the_questions_are_those_that_the_roles_allow():
+    table = {"race": ["a", "b"] * 30, "sex": ["F", "F", "M"] * 20, "risk": list(range(60))}
+    scored = parse_plan(draft_text(draft(profile(table | {"died": [0, 1, 1] * 20})), path="x.csv"))
+    assert [check.id for check in scored.checks] == ["disparity-mean_score", "predictive_parity"]
+    assert scored.checks[1].group == ("race",)
+    decided = parse_plan(draft_text(draft(profile(table | {"hired": [0, 1, 1] * 20})), path="x"))
+    assert [check.question for check in decided.checks] == ["disparity", "certify"]
 
 
 def test_text_labels_get_a_positive_one_and_missing_values_are_counted():
