@@ -153,7 +153,9 @@ def _named(name: str, capacity: float | None) -> object:
 def described(algorithm: Algorithm, feature_names: tuple[str, ...]) -> dict[str, Any]:
     """Describe a fitted candidate in JSON-safe words and numbers."""
     found = dict(algorithm.report)
-    coefficients = getattr(algorithm, "coefficients", None)
-    if coefficients is not None and len(coefficients) == len(feature_names):
-        found["coefficients"] = dict(zip(feature_names, map(float, coefficients), strict=True))
+    fitted = getattr(algorithm, "model", None)
+    coefficients = getattr(algorithm, "coefficients", getattr(fitted, "coef_", None))
+    if coefficients is not None and np.size(coefficients) == len(feature_names):
+        values = map(float, np.ravel(coefficients))
+        found["coefficients"] = dict(zip(feature_names, values, strict=True))
     return found

@@ -118,13 +118,13 @@ def _notes_on_the_candidate(form: Form, splits: Sequence[SplitResult]) -> list[N
             )
         )
     shares = np.array([split.selected for split in splits]).mean(axis=(0, 2))
-    if form.capacity is None and shares[1] < FEWER * shares[0]:
+    if shares[1] < FEWER * shares[0]:
         notes.append(
             Note(
                 code="fewer-selected",
                 message=f"The candidate selects {shares[1]:.1%} of people, the status quo"
-                f" {shares[0]:.1%}; a mean over fewer selected people rises by itself. Set a"
-                " `capacity` to compare like with like.",
+                f" {shares[0]:.1%}; a mean over fewer selected people rises by itself. Compare"
+                " at the same `capacity`.",
             )
         )
     infeasible = [s.candidate for s in splits if s.candidate.get("status") == "infeasible"]

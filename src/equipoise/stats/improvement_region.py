@@ -7,6 +7,7 @@ import numpy as np
 
 from equipoise._checks import check_fraction
 from equipoise._typing import FloatArray, SplitRule
+from equipoise.exceptions import InvalidParameterError
 from equipoise.stats.improvability import Direction, ImprovementQuestion, p_value_curve
 from equipoise.stats.paired_utilities import UtilityEstimates
 from equipoise.stats.split_combination import combine_splits
@@ -113,6 +114,10 @@ def delta_curve(
     By 88%; the estimate is 100%.
     """
     level = check_fraction("alpha", alpha)
+    if not splits or not (fairness or groups):
+        raise InvalidParameterError(
+            "a delta needs at least one split, and `fairness` or `groups` that it is required of."
+        )
 
     def p_values(deltas: FloatArray) -> FloatArray:
         curves = [

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from equipoise.exceptions import InvalidParameterError
 from equipoise.stats.improvability import ImprovementQuestion, improvement_test
 from equipoise.stats.improvement_region import SplitEvidence, delta_curve
 from simulate_improvability import paired_selection
@@ -108,3 +109,10 @@ def test_everything_is_shown_when_the_gap_vanishes_without_noise():
         fairness=True,
     )
     assert curve.largest == pytest.approx(1.0)
+
+
+def test_a_delta_must_be_required_of_something(splits):
+    with pytest.raises(InvalidParameterError, match="at least one split, and `fairness` or"):
+        delta_curve(splits, question=ImprovementQuestion())
+    with pytest.raises(InvalidParameterError, match="at least one split"):
+        delta_curve([], question=ImprovementQuestion(), fairness=True)
