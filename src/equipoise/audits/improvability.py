@@ -1,8 +1,6 @@
 """Test whether there is a less discriminatory alternative to the status quo."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -26,62 +24,20 @@ from equipoise.audits.decision_rows import (
     worse_when_larger,
 )
 from equipoise.audits.improvement_form import Criterion, Form, SplitResult
+from equipoise.audits.improvement_trial import Setting, judge
 from equipoise.audits.progress import progress_bar
 from equipoise.audits.result import AuditResult
 from equipoise.data.metrics import Metric
 from equipoise.data.table import Table
 from equipoise.exceptions import GroupTooSmallError, InvalidParameterError
-from equipoise.search.sample import Algorithm, SelectionRule, TrainingSample, Utility
-from equipoise.stats.capacity import select_top
-from equipoise.stats.estimated_cutoff import ScoredDecisions, with_estimated_cutoffs
+from equipoise.search.sample import Algorithm, SelectionRule, TrainingSample
 from equipoise.stats.improvability import (
-    MIN_SUPPORT,
     Direction,
     ImprovementQuestion,
     gap_direction,
-    improvement_test,
 )
-from equipoise.stats.improvement_region import SplitEvidence
-from equipoise.stats.paired_utilities import UtilityEstimates, estimate_utilities
 
 __all__ = ["improvability"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Setting:
-    """What stays the same in every split."""
-
-    rows: DecisionRows
-    metrics: tuple[str | Metric, ...]
-    question: ImprovementQuestion
-    capacity: float | None
-    delta_accuracy: float
-    delta_fairness: float
-    n_resamples: int
-    direction: Direction | None
-
-    def status_quo(self, part: IntArray) -> FloatArray:
-        """Decisions in use about some rows."""
-        if self.rows.status_quo is not None:
-            return self.rows.status_quo[part]
-        return self._top(self.rows.score, part)
-
-    def ready(self, part: IntArray) -> FloatArray:
-        """Decisions of a ready candidate column."""
-        values = self.rows.candidate
-        if values is not None and not np.isin(values, (0.0, 1.0)).all() and self.capacity:
-            return self._top(values, part)
-        return np.zeros(0) if values is None else values[part]
-
-    def weight(self, part: IntArray) -> FloatArray | None:
-        return None if self.rows.weight is None else self.rows.weight[part]
-
-    def _top(self, score: FloatArray | None, part: IntArray) -> FloatArray:
-        if score is None or self.capacity is None:
-            raise InvalidParameterError(
-                "a status quo that is a score needs a `capacity`, the share of people it selects."
-            )
-        return select_top(score[part], self.capacity, weight=self.weight(part)).astype(np.float64)
 
 
 def improvability(
@@ -130,7 +86,7 @@ def improvability(
         raise InvalidParameterError(
             f"a gap needs at least two groups; the table has only {rows.names[0]!r}."
         )
-    setting = _Setting(
+    setting = Setting(
         rows=rows,
         metrics=metrics,
         question=question,
@@ -225,7 +181,7 @@ def _named_criteria(
     )
 
 
-def _evaluate_ready(setting: _Setting, rng: np.random.Generator) -> SplitResult:
+def _evaluate_ready(setting: Setting, rng: np.random.Generator) -> SplitResult:
     """Judge a ready candidate on all rows."""
     everyone = np.arange(len(setting.rows.y))
     decisions = np.column_stack([setting.status_quo(everyone), setting.ready(everyone)])
@@ -238,11 +194,11 @@ def _evaluate_ready(setting: _Setting, rng: np.random.Generator) -> SplitResult:
     scores = None
     if setting.rows.score is not None and setting.rows.candidate is not None:
         scores = np.column_stack([setting.rows.score, setting.rows.candidate])
-    return _judge(setting, everyone, decisions, directions, {}, 0, scores, rng, number=None)
+    return judge(setting, everyone, decisions, directions, {}, 0, scores, rng, number=None)
 
 
 def _evaluate_splits(
-    setting: _Setting,
+    setting: Setting,
     rule: SelectionRule,
     n_splits: int,
     train_fraction: float,
@@ -261,7 +217,7 @@ def _evaluate_splits(
 
 
 def _evaluate_split(
-    setting: _Setting,
+    setting: Setting,
     rule: SelectionRule,
     train: IntArray,
     test: IntArray,
@@ -274,7 +230,7 @@ def _evaluate_split(
     directions = _directions(setting, sample, f"the training part of split {number}")
     algorithm = rule.select(sample)
     decided = algorithm.decide(setting.rows.X[test], weight=setting.weight(test))
-    return _judge(
+    return judge(
         setting,
         test,
         np.column_stack([setting.status_quo(test), decided]),
@@ -296,7 +252,7 @@ def _check_groups(rows: DecisionRows, part: IntArray, where: str) -> None:
         )
 
 
-def _training_sample(setting: _Setting, train: IntArray) -> TrainingSample:
+def _training_sample(setting: Setting, train: IntArray) -> TrainingSample:
     rows = setting.rows
     utilities = [rows.utility(metric, train) for metric in setting.metrics]
     return TrainingSample(
@@ -312,7 +268,7 @@ def _training_sample(setting: _Setting, train: IntArray) -> TrainingSample:
     )
 
 
-def _directions(setting: _Setting, sample: TrainingSample, where: str) -> list[Direction | None]:
+def _directions(setting: Setting, sample: TrainingSample, where: str) -> list[Direction | None]:
     """Return the direction of each fairness gap of the status quo on the training rows."""
     weight = 1.0 if sample.weight is None else sample.weight
     directions: list[Direction | None] = []
@@ -332,136 +288,9 @@ def _directions(setting: _Setting, sample: TrainingSample, where: str) -> list[D
     return directions
 
 
-def _scores(setting: _Setting, algorithm: Algorithm, test: IntArray) -> FloatArray | None:
+def _scores(setting: Setting, algorithm: Algorithm, test: IntArray) -> FloatArray | None:
     """Scores of both rules, if both cut a score at the capacity."""
     score = getattr(algorithm, "score", None)
     if setting.rows.score is None or score is None or setting.rows.status_quo is not None:
         return None
     return np.column_stack([setting.rows.score[test], score(setting.rows.X[test])])
-
-
-def _judge(
-    setting: _Setting,
-    test: IntArray,
-    decisions: FloatArray,
-    directions: list[Direction | None],
-    candidate: dict[str, Any],
-    n_train: int,
-    scores: FloatArray | None,
-    rng: np.random.Generator,
-    *,
-    number: int | None,
-) -> SplitResult:
-    """Estimate the utilities of both rules on the test rows and test the requirements."""
-    rows, question = setting.rows, setting.question
-    utilities = [rows.utility(metric, test) for metric in setting.metrics]
-    u, w = _quantities(utilities, decisions)
-    options: dict[str, Any] = {
-        "weight": setting.weight(test),
-        "cluster": None if rows.unit is None else rows.unit[test],
-    }
-    where = "the table" if number is None else f"the test part of split {number}"
-    _check_support(setting, w, rows.group[test], where)
-    estimates = estimate_utilities(
-        u,
-        w,
-        rows.group[test],
-        n_groups=len(rows.names),
-        population=question.population,
-        n_resamples=setting.n_resamples if question.inference == "bootstrap" else 0,
-        rng=rng,
-        **options,
-    )
-    evidence = SplitEvidence(estimates=estimates, directions=directions)
-    return SplitResult(
-        evidence=evidence,
-        test=_tested(setting, estimates, directions, question),
-        candidate=candidate,
-        n_train=n_train,
-        n_test=len(test),
-        selected=_selected_shares(decisions, rows.group[test], len(rows.names)),
-        same=bool(np.array_equal(decisions[:, 0], decisions[:, 1])),
-        cutoff_p_values=_cutoff_sensitivity(
-            setting, evidence, u, w, utilities, decisions, scores, rows.group[test], options
-        ),
-    )
-
-
-def _tested(
-    setting: _Setting,
-    estimates: UtilityEstimates,
-    directions: Sequence[Direction | None],
-    question: ImprovementQuestion,
-) -> Any:
-    return improvement_test(
-        estimates,
-        directions=directions,
-        question=question,
-        delta_accuracy=setting.delta_accuracy,
-        delta_fairness=setting.delta_fairness,
-    )
-
-
-def _quantities(
-    utilities: Sequence[Utility], decisions: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Return u and w of every criterion under both rules, each of shape (n, C, 2)."""
-    pairs = [[utility(column) for column in decisions.T] for utility in utilities]
-    u = np.stack([[pair[0] for pair in both] for both in pairs]).transpose(2, 0, 1)
-    w = np.stack([[pair[1] for pair in both] for both in pairs]).transpose(2, 0, 1)
-    return u, w
-
-
-def _check_support(setting: _Setting, w: FloatArray, group: IntArray, where: str) -> None:
-    for g, name in enumerate(setting.rows.names):
-        support = (w[group == g] != 0).sum(axis=0)
-        if support.min(initial=MIN_SUPPORT) < MIN_SUPPORT:
-            c, algorithm = np.argwhere(support == support.min())[0]
-            raise GroupTooSmallError(
-                f"{utility_name(setting.metrics[c])!r} of the"
-                f" {('status quo', 'candidate')[algorithm]} rests on {support.min()} rows of"
-                f" {name!r} in {where}; at least {MIN_SUPPORT} are needed. Merge groups, raise the"
-                " capacity, or use more data."
-            )
-
-
-def _selected_shares(decisions: FloatArray, group: IntArray, n_groups: int) -> list[list[float]]:
-    return [[float(d[group == g].mean()) for g in range(n_groups)] for d in decisions.T]
-
-
-def _cutoff_sensitivity(
-    setting: _Setting,
-    evidence: SplitEvidence,
-    u: FloatArray,
-    w: FloatArray,
-    utilities: Sequence[Utility],
-    decisions: FloatArray,
-    scores: FloatArray | None,
-    group: IntArray,
-    options: dict[str, Any],
-) -> tuple[float, float] | None:
-    """Analytic p-values with decisions fixed, and with cut-offs estimated."""
-    if scores is None or setting.capacity is None:
-        return None
-    none, everyone = np.zeros(len(u)), np.ones(len(u))
-    changes = [(utility(none), utility(everyone)) for utility in utilities]
-    rules = ScoredDecisions(
-        numerator=u,
-        denominator=w,
-        change_numerator=np.stack([after[0] - before[0] for before, after in changes], axis=1),
-        change_denominator=np.stack([after[1] - before[1] for before, after in changes], axis=1),
-        score=scores,
-        selected=decisions,
-        group=group,
-        **options,
-    )
-    analytic = ImprovementQuestion(
-        fairness=setting.question.fairness,
-        population=setting.question.population,
-        margin_scale=setting.question.margin_scale,
-        method=setting.question.method,
-        inference="analytic",
-    )
-    fixed = _tested(setting, evidence.estimates, evidence.directions, analytic)
-    moving = with_estimated_cutoffs(evidence.estimates, rules)
-    return fixed.p_value, _tested(setting, moving, evidence.directions, analytic).p_value
