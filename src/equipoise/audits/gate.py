@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from equipoise._checks import check_option
 from equipoise._typing import FailOn
-from equipoise.audits import wording
+from equipoise.audits import formats, wording
 from equipoise.audits.dossier import Check
 from equipoise.audits.finding import Decision, Finding, JointTest
 from equipoise.audits.result import AuditResult
@@ -129,7 +129,7 @@ def junit_xml(checks: Sequence[Check], fail_on: FailOn = "detected") -> str:
             skipped=str(kinds.count("skipped")),
         )
         suite.extend(cases)
-        ET.SubElement(suite, "system-out").text = wording.printable(wording.headline(check.result))
+        ET.SubElement(suite, "system-out").text = formats.printable(wording.headline(check.result))
     ET.indent(root)
     return ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
 
@@ -141,11 +141,11 @@ def _cases(check: Check, fail_on: FailOn) -> list[ET.Element]:
         tests.append(("all groups jointly", check.result.joint))
     for name, test in tests:
         case = ET.Element(
-            "testcase", classname=f"equipoise.{check.id}", name=wording.printable(name)
+            "testcase", classname=f"equipoise.{check.id}", name=formats.printable(name)
         )
         tag = _tag(test, check, fail_on)
         if tag:
-            message = wording.printable(_message(test, check.result.audit))
+            message = formats.printable(_message(test, check.result.audit))
             ET.SubElement(case, tag, message=message, type=test.decision.value)
         cases.append(case)
     return cases
@@ -167,9 +167,9 @@ def _message(test: Finding | JointTest, audit: str) -> str:
     if test.decision is Decision.NOT_TESTED:
         return "; ".join(note.message for note in test.notes)
     if isinstance(test, JointTest):
-        return wording.joint_line(test)
+        return formats.joint_line(test)
     return (
-        f"{wording.estimand_words(test.estimand)} {wording.number(test.estimate)}"
-        f" {wording.interval(test.ci)}, p {wording.p_value(test.p_value)},"
-        f" {wording.decision_word(test.decision, audit)}"
+        f"{formats.estimand_words(test.estimand)} {formats.number(test.estimate)}"
+        f" {formats.interval(test.ci)}, p {formats.p_value(test.p_value)},"
+        f" {formats.decision_word(test.decision, audit)}"
     )

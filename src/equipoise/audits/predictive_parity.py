@@ -9,6 +9,7 @@ import numpy as np
 from equipoise._checks import check_fraction, check_option
 from equipoise._typing import CalibrationHypothesis, ParityMethod, ParityUnit, Rng
 from equipoise.audits.finding import ConfidenceInterval, Decision, Finding, JointTest, Note
+from equipoise.audits.formats import number, p_value
 from equipoise.audits.result import AuditResult
 from equipoise.audits.score_sample import (
     ScoreSample,
@@ -17,7 +18,6 @@ from equipoise.audits.score_sample import (
     parity_unit,
     score_sample,
 )
-from equipoise.audits.wording import number, p_value
 from equipoise.data.table import Table
 from equipoise.exceptions import DataError, GroupTooSmallError, InvalidParameterError
 from equipoise.stats.multiplicity import adjusted_p_values

@@ -6,15 +6,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from equipoise.audits.finding import Decision, Finding, Note
-from equipoise.audits.wording import (
+from equipoise.audits.formats import (
     decision_word,
-    headline,
     interval,
     joint_line,
     number,
     p_value,
     printable,
 )
+from equipoise.audits.wording import headline
 
 if TYPE_CHECKING:
     from equipoise.audits.result import AuditResult

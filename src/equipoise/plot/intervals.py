@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from equipoise.audits.finding import Decision, Finding
-from equipoise.audits.wording import estimand_words, interval, number, shortened
+from equipoise.audits.formats import estimand_words, interval, number, shortened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

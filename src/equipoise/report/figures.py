@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, cast
 
 from markupsafe import Markup
 
+from equipoise.audits.formats import printable
 from equipoise.audits.result import AuditResult
-from equipoise.audits.wording import finding_words, picture_words, printable
+from equipoise.audits.wording import finding_words, picture_words
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

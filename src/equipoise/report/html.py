@@ -9,7 +9,7 @@ from typing import Any, Literal
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from equipoise.audits import wording
+from equipoise.audits import formats, wording
 from equipoise.audits.assumptions import assumptions
 from equipoise.audits.dossier import Check, Dossier
 from equipoise.audits.finding import Finding
@@ -79,7 +79,7 @@ def html_report(dossier: Dossier) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"number": wording.number, "p_value": wording.p_value}
+    environment.filters |= {"number": formats.number, "p_value": formats.p_value}
     script, style = _asset("report.js"), _asset("report.css")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return environment.get_template("report.html.j2").render(
@@ -130,7 +130,7 @@ def _view(check: Check) -> dict[str, Any]:
         "headline": wording.headline(result),
         "outcome": shown.value.replace(" ", "-"),
         "outcome_word": OUTCOME_WORDS[shown],
-        "joint": None if result.joint is None else wording.joint_line(result.joint),
+        "joint": None if result.joint is None else formats.joint_line(result.joint),
         "figure": figure(result, prefix=f"fig-{check.id}") if result.findings else None,
         "legend": wording.legend_words(result),
         "columns": [(column.name, column.kind) for column in columns],
@@ -138,14 +138,14 @@ def _view(check: Check) -> dict[str, Any]:
             Row(
                 group=finding.group,
                 cells=tuple(column.cells[k] for column in columns),
-                decision=wording.decision_word(finding.decision, result.audit),
+                decision=formats.decision_word(finding.decision, result.audit),
                 marks=tuple(notes.index(note) + 1 for note in finding.notes),
             )
             for k, finding in enumerate(result.findings)
         ],
         "caption": _caption(result),
         "decisions": sorted(
-            {wording.decision_word(f.decision, result.audit) for f in result.findings}
+            {formats.decision_word(f.decision, result.audit) for f in result.findings}
         ),
         "notes": notes,
         "assumptions": assumptions(result),
@@ -162,12 +162,12 @@ def _columns(result: AuditResult) -> list[Column]:
     values = {entry["group"]: entry for entry in result.details.get("values", ())}
     own = [_number(values.get(f.group, {}).get("group_value")) for f in findings]
     target = [_number(values.get(f.group, {}).get("target_value")) for f in findings]
-    raw = [Cell(text=wording.p_value(f.p_value_raw), value=f.p_value_raw) for f in findings]
-    adjusted = [Cell(text=wording.p_value(f.p_value), value=f.p_value) for f in findings]
+    raw = [Cell(text=formats.p_value(f.p_value_raw), value=f.p_value_raw) for f in findings]
+    adjusted = [Cell(text=formats.p_value(f.p_value), value=f.p_value) for f in findings]
     low = [None if f.ci is None else f.ci.low for f in findings]
     high = [None if f.ci is None else f.ci.high for f in findings]
     columns = [
-        _words("Estimand", [wording.estimand_words(f.estimand) for f in findings]),
+        _words("Estimand", [formats.estimand_words(f.estimand) for f in findings]),
         _words("Compared with", [f.reference for f in findings]),
         Column(name="Value", cells=own if values else []),
         Column(name="Reference value", cells=target if len(set(target)) > 1 else []),
@@ -189,12 +189,12 @@ def _words(name: str, texts: list[str]) -> Column:
 
 
 def _number(value: float | None) -> Cell:
-    return Cell(text=wording.number(value), value=value)
+    return Cell(text=formats.number(value), value=value)
 
 
 def _bounds(values: list[float | None], findings: tuple[Finding, ...]) -> list[Cell]:
     return [
-        Cell(text="none" if value is None and finding.ci else wording.number(value), value=value)
+        Cell(text="none" if value is None and finding.ci else formats.number(value), value=value)
         for value, finding in zip(values, findings, strict=True)
     ]
 
@@ -206,7 +206,7 @@ def _caption(result: AuditResult) -> str:
         texts = {getattr(finding, name) for finding in result.findings}
         text = texts.pop() if len(texts) == 1 else ""
         if text:
-            text = wording.estimand_words(text) if name == "estimand" else text.replace("_", " ")
+            text = formats.estimand_words(text) if name == "estimand" else text.replace("_", " ")
             parts.append(words.format(text))
     text = ", ".join(parts)
     return text[:1].upper() + text[1:]
