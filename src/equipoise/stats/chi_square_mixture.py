@@ -4,20 +4,104 @@ It is the null law of quadratic statistics whose terms have unequal variances: t
 component of an entropy index, a sum of squared gaps.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
-from scipy import integrate, optimize, special
+from scipy import optimize, special
 
 from equipoise._checks import check_finite, check_fraction, check_number
 from equipoise._typing import FloatArray
 from equipoise.exceptions import InvalidParameterError
 
-__all__ = ["chi_square_mixture_isf", "chi_square_mixture_sf"]
+__all__ = ["ChiSquareMixture", "chi_square_mixture_isf", "chi_square_mixture_sf"]
 
 NEGLIGIBLE = 1e-12
 """Weights below this share of the largest are rounding error of an eigenvalue that is zero."""
 
-FAR = 1e5
-"""In units of the largest weight times their number: the probability underflows beyond it."""
+FAR = 3000.0
+"""Beyond this, in units of the largest weight, plus four for each weight, the tail underflows."""
+
+BLOCK, MOST_POINTS = 64, 64 * 400
+"""Points of the integration rule that are taken at a time, and at most."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChiSquareMixture:
+    r"""Law of :math:`Z'AZ` for a diagonal matrix, or one less a matrix of rank one.
+
+    Parameters
+    ----------
+    weights : array of shape (K,)
+        Diagonal; without `removed` these are the weights of the chi-squares.
+    removed : array of shape (K,), optional
+        Squares of a vector w such that :math:`A = \mathrm{diag}(\lambda) - ww'` has no negative
+        eigenvalue. Its eigenvalues are not needed, only its determinant, so thousands of weights
+        are no burden.
+    """
+
+    weights: FloatArray
+    removed: FloatArray | None = None
+
+    @property
+    def mean(self) -> float:
+        """Mean of the law: the trace."""
+        taken = 0.0 if self.removed is None else float(self.removed.sum())
+        return float(self.weights.sum()) - taken
+
+    @property
+    def degenerate(self) -> bool:
+        """Whether all mass is at zero."""
+        return not self.mean > NEGLIGIBLE * float(self.weights.max(initial=0.0))
+
+    def sf(self, value: float) -> float:
+        """Return the probability of a larger value; see `chi_square_mixture_sf`."""
+        q = check_number("value", value)
+        lam, taken = self._positive()
+        if q <= 0.0:
+            return 1.0
+        if taken is None and lam.min() == lam.max():
+            return float(special.chdtrc(len(lam), q / lam[0]))
+        unit = _largest_eigenvalue(lam, taken)
+        lam, q = lam / unit, q / unit
+        taken = None if taken is None else taken / unit
+        if q > 4.0 * len(lam) + FAR:
+            return 0.0
+        return _tail(q, lam, taken)
+
+    def isf(self, probability: float) -> float:
+        """Return the value that is exceeded with a probability."""
+        tail = check_fraction("probability", probability)
+        lam, taken = self._positive()
+        if len(lam) == 1 or (taken is None and lam.min() == lam.max()):
+            weight = _largest_eigenvalue(lam, taken)
+            return float(weight * special.chdtri(len(lam), tail))
+        # A chi-square with the same mean and variance is close; widen until the root is inside.
+        w = np.zeros(len(lam)) if taken is None else taken
+        first = float(lam.sum() - w.sum())
+        square = float(np.sum(lam**2) - 2.0 * np.sum(lam * w) + w.sum() ** 2)
+        guess = square / first * float(special.chdtri(first**2 / square, tail))
+
+        def excess(q: float) -> float:
+            # The tail is nearly exponential, so its logarithm is nearly a line.
+            return float(np.log(max(self.sf(q), 1e-300) / tail))
+
+        low, high = 0.95 * guess, 1.05 * guess
+        while excess(low) < 0.0:
+            low *= 0.7
+        while excess(high) > 0.0:
+            high *= 1.4
+        return float(optimize.brentq(excess, low, high, rtol=1e-9))
+
+    def _positive(self) -> tuple[FloatArray, FloatArray | None]:
+        lam = check_finite("weights", self.weights, ndim=1)
+        top = lam.max(initial=0.0)
+        if lam.min(initial=0.0) < -NEGLIGIBLE * top or not top > 0.0:
+            raise InvalidParameterError(
+                "`weights` of a chi-square mixture must be at least zero, one of them positive;"
+                f" got {lam.tolist()}."
+            )
+        keep = lam > NEGLIGIBLE * top
+        return lam[keep], None if self.removed is None else self.removed[keep]
 
 
 def chi_square_mixture_sf(value: float, weights: object) -> float:
@@ -58,36 +142,7 @@ def chi_square_mixture_sf(value: float, weights: object) -> float:
 
     One draw in twenty-five is larger.
     """
-    q = check_number("value", value)
-    lam = _positive(weights)
-    if q <= 0.0:
-        return 1.0
-    if lam.min() == lam.max():
-        return float(special.chdtrc(len(lam), q / lam[0]))
-    unit = lam.max()
-    lam, q = lam / unit, q / unit
-    if q > FAR * len(lam):
-        return 0.0
-
-    def slope(s: float) -> float:
-        return float(np.sum(lam / (1.0 - 2.0 * lam * s)) - q - 1.0 / s)
-
-    # K(s) - s q - log s is convex on (0, 1/2) and infinite at both ends.
-    saddle = optimize.brentq(slope, 1e-300, 0.5 * (1.0 - 1e-15), xtol=1e-300, rtol=1e-14)
-    rate = lam / (1.0 - 2.0 * lam * saddle)
-    second, third = 2.0 * np.sum(rate**2), 8.0 * np.sum(rate**3)
-    scale = 1.0 / np.sqrt(second + 1.0 / saddle**2)
-    bend = third / (6.0 * second)
-    height = -0.5 * np.sum(np.log1p(-2.0 * lam * saddle)) - saddle * q - np.log(saddle)
-
-    def integrand(t: float) -> float:
-        u = t * scale
-        s = saddle + bend * u * u + 1j * u
-        exponent = -0.5 * np.sum(np.log(1.0 - 2.0 * lam * s)) - s * q - np.log(s) - height
-        return float((np.exp(exponent) * (1.0 - 2j * bend * u)).real)
-
-    area = integrate.quad(integrand, 0.0, np.inf, epsabs=0.0, epsrel=1e-10, limit=500)[0]
-    return float(np.clip(area * scale * np.exp(height) / np.pi, 0.0, 1.0))
+    return ChiSquareMixture(weights=check_finite("weights", weights, ndim=1)).sf(value)
 
 
 def chi_square_mixture_isf(probability: float, weights: object) -> float:
@@ -111,26 +166,81 @@ def chi_square_mixture_isf(probability: float, weights: object) -> float:
     >>> round(chi_square_mixture_isf(0.05, [1.0, 1.0]), 3)
     5.991
     """
-    tail = check_fraction("probability", probability)
-    lam = _positive(weights)
-    # Between the quantiles of the largest term alone and of all terms at the largest weight.
-    low = lam.max() * special.chdtri(1, tail)
-    high = lam.max() * special.chdtri(len(lam), tail)
-    if len(lam) == 1 or lam.min() == lam.max():
-        return float(high)
-    return float(
-        # The tail is nearly exponential, so its logarithm is nearly a line.
-        optimize.brentq(
-            lambda q: np.log(chi_square_mixture_sf(q, lam) / tail), low, high, rtol=1e-9
-        )
+    return ChiSquareMixture(weights=check_finite("weights", weights, ndim=1)).isf(probability)
+
+
+def _largest_eigenvalue(lam: FloatArray, taken: FloatArray | None) -> float:
+    """Return the largest eigenvalue; with rank one removed, the last root of its equation."""
+    top = float(lam.max())
+    if taken is None:
+        return top
+    second = float(np.partition(lam, -2)[-2]) if len(lam) > 1 else 0.0
+    near = np.where(lam == top, taken, 0.0).sum()
+    if second >= top * (1.0 - 1e-12) or near <= 0.0:
+        return top
+
+    other = lam < top
+
+    def secular(x: float) -> float:
+        # 1 - sum w^2/(d - x), times top - x: finite at the largest weight.
+        return float((1.0 - np.sum(taken[other] / (lam[other] - x))) * (top - x) - near)
+
+    low = second + max(1e-10 * (top - second), 4e-16 * top)
+    if low >= top or secular(low) <= 0.0:
+        return second
+    return float(optimize.brentq(secular, low, top, rtol=1e-14))
+
+
+def _tail(q: float, lam: FloatArray, taken: FloatArray | None) -> float:
+    """Integrate along a parabola through the saddlepoint; the largest eigenvalue is one."""
+
+    def cumulants(s: float) -> tuple[float, float]:
+        """Return K and its slope."""
+        factor = 1.0 - 2.0 * lam * s
+        value = -0.5 * np.sum(np.log(np.abs(factor)))
+        slope = np.sum(lam / factor)
+        if taken is not None:
+            h = np.sum(taken / factor)
+            g = 1.0 + 2.0 * s * h
+            value -= 0.5 * np.log(abs(g))
+            slope -= (h + s * np.sum(2.0 * lam * taken / factor**2)) / g
+        return float(value), float(slope)
+
+    # K(s) - s q - log s is convex on (0, 1/2) and infinite at both ends.
+    end = 0.5 * (1.0 - 1e-9)
+    saddle = optimize.brentq(
+        lambda s: cumulants(s)[1] - q - 1.0 / s, 1e-300, end, xtol=1e-300, rtol=1e-13
     )
+    step = 1e-4 * min(saddle, 0.5 - saddle)
+    left, right = cumulants(saddle - step)[1], cumulants(saddle + step)[1]
+    second = max((right - left) / (2.0 * step), 1e-300)
+    third = max((right - 2.0 * cumulants(saddle)[1] + left) / step**2, 0.0)
+    scale = 1.0 / np.sqrt(second + 1.0 / saddle**2)
+    # Any bend to the right is valid; this one follows the path of steepest descent.
+    bend = max(third / (6.0 * second), 1e-4 / scale)
+    height = cumulants(saddle)[0] - saddle * q - np.log(saddle)
 
-
-def _positive(weights: object) -> FloatArray:
-    lam = check_finite("weights", weights, ndim=1)
-    if lam.min(initial=0.0) < -NEGLIGIBLE * lam.max(initial=0.0) or not lam.max(initial=0.0) > 0.0:
-        raise InvalidParameterError(
-            "`weights` of a chi-square mixture must be at least zero, one of them positive;"
-            f" got {lam.tolist()}."
-        )
-    return np.asarray(lam[lam > NEGLIGIBLE * lam.max()])
+    # The rule of equal steps converges like exp(-2 pi distance / step) for a smooth integrand, with
+    # the distance of the pole at 0 and of the branch point at 1/2 from the path.
+    gap = 0.5 - saddle
+    pole = (np.sqrt(1.0 + 4.0 * bend * saddle) - 1.0) / (2.0 * bend)
+    branch = (1.0 - np.sqrt(max(1.0 - 4.0 * bend * gap, 0.0))) / (2.0 * bend)
+    width = min(0.125 * scale, pole / 6.0, branch / 6.0)
+    area, start = 0.0, 0
+    while start < MOST_POINTS:
+        u = width * np.arange(start, start + BLOCK)
+        s = saddle + bend * u * u + 1j * u
+        factor = 1.0 - 2.0 * lam[:, None] * s
+        exponent = -0.5 * np.sum(np.log(factor), axis=0) - s * q - np.log(s) - height
+        if taken is not None:
+            exponent -= 0.5 * np.log(1.0 + 2.0 * s * np.sum(taken[:, None] / factor, axis=0))
+        values = (np.exp(exponent) * (1.0 - 2j * bend * u)).real
+        if start == 0:
+            # The saddlepoint itself counts half; there, and only there, two logarithms of negative
+            # numbers could add up to the wrong branch.
+            values[0] = 0.5
+        area += float(values.sum())
+        start += BLOCK
+        if np.abs(values).max() < 1e-15 * abs(area):
+            break
+    return float(np.clip(area * width * np.exp(height) / np.pi, 0.0, 1.0))

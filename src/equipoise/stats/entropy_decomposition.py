@@ -20,7 +20,7 @@ from equipoise._checks import check_fraction
 from equipoise._typing import FloatArray, IntArray
 from equipoise.exceptions import InvalidParameterError
 from equipoise.stats.benefit_moments import BenefitMoments
-from equipoise.stats.chi_square_mixture import chi_square_mixture_isf, chi_square_mixture_sf
+from equipoise.stats.chi_square_mixture import ChiSquareMixture
 from equipoise.stats.entropy import kernel, kernel_slope
 from equipoise.stats.moments import CellMoments, linear_covariance
 
@@ -33,6 +33,9 @@ __all__ = [
     "influence_coefficients",
     "log_interval",
 ]
+
+
+ROUNDING = 1e-13
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,13 +112,13 @@ class BetweenTest:
         Twice the between component: the squared relative gaps, weighted by group size.
     p_value : float
         Probability of a larger value under equal means; one when no benefit varies.
-    weights : array of shape (K,)
-        Weights of the chi-square mixture that is the null law of `statistic`.
+    law : ChiSquareMixture
+        Null law of `statistic`.
     """
 
     statistic: float
     p_value: float
-    weights: FloatArray
+    law: ChiSquareMixture
 
 
 def decompose(benefits: BenefitMoments) -> EntropyDecomposition:
@@ -167,7 +170,7 @@ def decompose(benefits: BenefitMoments) -> EntropyDecomposition:
     within, between = float(within_group.sum()), float(between_group.sum())
     covariance = linear_covariance(moments, list(influence_coefficients(benefits))) / whole**2
     root, root_se, within_group_se = _group_errors(benefits, share, r, within_group)
-    bias = 0.5 * float(np.trace(_null_covariance(moments)))
+    bias = 0.5 * _null_law(moments).mean
     se = np.sqrt(np.maximum(np.diag(covariance), 0.0))
     return EntropyDecomposition(
         order=a,
@@ -214,7 +217,8 @@ def between_test(benefits: BenefitMoments) -> BetweenTest:
     :math:`D` the standard deviations and :math:`s = \sqrt\pi`. Nothing is divided by a group's
     variance, so groups with constant benefits do no harm. A Wald test on the influence function has
     size zero for two groups, and a test with pooled variance one of 0.3 to 0.4 when variances
-    differ.
+    differ. Without units that span groups nothing is quadratic in the number of groups; with them
+    the eigenvalues of a matrix of that size are needed.
 
     Examples
     --------
@@ -233,12 +237,9 @@ def between_test(benefits: BenefitMoments) -> BetweenTest:
     share, r, _ = _group_means(moments)
     # Twice the component at any order tends to this; at order 2 they are equal.
     statistic = float(2.0 * np.sum(share * kernel(r, benefits.order)))
-    weights = np.maximum(np.linalg.eigvalsh(_null_covariance(moments)), 0.0)
-    if not weights.max() > 1e-20:
-        return BetweenTest(statistic=statistic, p_value=float(statistic < 1e-12), weights=weights)
-    return BetweenTest(
-        statistic=statistic, p_value=chi_square_mixture_sf(statistic, weights), weights=weights
-    )
+    law = _null_law(moments)
+    p_value = float(statistic < 1e-12) if law.degenerate else law.sf(statistic)
+    return BetweenTest(statistic=statistic, p_value=p_value, law=law)
 
 
 def log_interval(
@@ -284,9 +285,9 @@ def between_interval(
         return log_interval(
             parts.between_corrected, parts.between_se, confidence_level=confidence_level
         )
-    if not test.weights.max() > 1e-20:
+    if test.law.degenerate:
         return 0.0, None
-    radius = np.sqrt(0.5 * chi_square_mixture_isf(tail, test.weights))
+    radius = np.sqrt(0.5 * test.law.isf(tail))
     return 0.0, float((np.sqrt(parts.between) + radius) ** 2)
 
 
@@ -367,23 +368,29 @@ def _group_errors(
     return np.sqrt(share) * root_f, root_se, within_se
 
 
-def _null_covariance(moments: CellMoments) -> FloatArray:
-    """Return the covariance of sqrt(pi)(r - 1), centred at each group's own mean."""
+def _null_law(moments: CellMoments) -> ChiSquareMixture:
+    """Return the law of the sum of pi (r - 1)^2 when all groups have the same mean."""
     share, r, _ = _group_means(moments)
     whole = float(moments.total[:, 0].sum())
     own = moments.product
     variance = own[:, 1, 1] - 2.0 * r * own[:, 0, 1] + r * r * own[:, 0, 0]
-    covariance = np.diag(np.maximum(variance, 0.0))
-    if moments.cross is not None:
-        i, j, q = moments.cross.first, moments.cross.second, moments.cross.product
-        value = q[:, 1, 1] - r[i] * q[:, 0, 1] - r[j] * q[:, 1, 0] + r[i] * r[j] * q[:, 0, 0]
-        covariance[i, j] += value
-        covariance[j, i] += value
+    # What is left of equal benefits after subtraction is rounding error.
+    variance = np.where(variance > ROUNDING * own[:, 1, 1], variance, 0.0)
+    safe = np.where(share > 0.0, share, 1.0)
+    diagonal = variance / (whole**2 * safe)
+    if moments.cross is None:
+        # P diag(d) P and diag(d) - ww' with w = sqrt(d pi) have the same eigenvalues but zero.
+        return ChiSquareMixture(weights=diagonal, removed=diagonal * share)
+    i, j, q = moments.cross.first, moments.cross.second, moments.cross.product
+    value = q[:, 1, 1] - r[i] * q[:, 0, 1] - r[j] * q[:, 1, 0] + r[i] * r[j] * q[:, 0, 0]
+    covariance = np.diag(diagonal)
+    scaled = value / (whole**2 * np.sqrt(safe[i] * safe[j]))
+    covariance[i, j] += scaled
+    covariance[j, i] += scaled
     s = np.sqrt(share)
-    safe = np.where(s > 0.0, s, 1.0)
-    scaled = covariance / (whole**2 * safe[:, None] * safe[None, :])
-    project = np.eye(len(s)) - np.outer(s, s)
-    return np.asarray(project @ scaled @ project)
+    half = covariance - np.outer(s, s @ covariance)
+    eigenvalues = np.linalg.eigvalsh(half - np.outer(half @ s, s))
+    return ChiSquareMixture(weights=np.maximum(eigenvalues, 0.0))
 
 
 def _row_sums(moments: CellMoments) -> FloatArray:

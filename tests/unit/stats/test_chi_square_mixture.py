@@ -3,7 +3,11 @@ import pytest
 from scipy import special, stats
 
 from equipoise.exceptions import InvalidParameterError
-from equipoise.stats.chi_square_mixture import chi_square_mixture_isf, chi_square_mixture_sf
+from equipoise.stats.chi_square_mixture import (
+    ChiSquareMixture,
+    chi_square_mixture_isf,
+    chi_square_mixture_sf,
+)
 
 
 def ruben(value, weights, terms):
@@ -74,3 +78,35 @@ def test_quantile_inverts_the_tail():
 def test_weights_without_a_law_are_refused(weights):
     with pytest.raises(InvalidParameterError, match="at least zero, one of them positive"):
         chi_square_mixture_sf(1.0, weights)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 8, 60])
+@pytest.mark.parametrize("ratio", [1.0, 5.0, 1e4])
+def test_rank_one_removed_equals_the_eigenvalues(rng, size, ratio):
+    d = np.exp(rng.uniform(0.0, np.log(ratio), size))
+    share = rng.dirichlet(np.full(size, 0.7)) if size > 1 else np.array([0.4])
+    w = np.sqrt(d * share)
+    eigenvalues = np.maximum(np.linalg.eigvalsh(np.diag(d) - np.outer(w, w)), 0.0)
+    eigenvalues = eigenvalues[eigenvalues > 1e-11 * eigenvalues.max()]
+    law = ChiSquareMixture(weights=d, removed=d * share)
+    assert law.mean == pytest.approx(eigenvalues.sum())
+    assert not law.degenerate
+    for times in (0.1, 1.0, 4.0):
+        value = times * law.mean
+        assert law.sf(value) == pytest.approx(chi_square_mixture_sf(value, eigenvalues), rel=1e-7)
+    assert law.isf(0.05) == pytest.approx(chi_square_mixture_isf(0.05, eigenvalues), rel=1e-7)
+
+
+def test_group_that_is_everybody_leaves_nothing():
+    assert ChiSquareMixture(weights=np.array([2.0]), removed=np.array([2.0])).degenerate
+
+
+def test_largest_weight_may_be_shared_or_untouched():
+    tied = ChiSquareMixture(weights=np.array([2.0, 2.0, 1.0]), removed=np.array([0.5, 0.5, 0.1]))
+    w = np.sqrt([0.5, 0.5, 0.1])
+    expected = np.linalg.eigvalsh(np.diag([2.0, 2.0, 1.0]) - np.outer(w, w))
+    assert tied.sf(4.0) == pytest.approx(chi_square_mixture_sf(4.0, expected), rel=1e-8)
+    apart = ChiSquareMixture(weights=np.array([2.0, 1.0]), removed=np.array([0.0, 0.5]))
+    assert apart.sf(4.0) == pytest.approx(chi_square_mixture_sf(4.0, [2.0, 0.5]), rel=1e-8)
+    swallowed = ChiSquareMixture(weights=np.array([3.0, 1.0]), removed=np.array([2.5, 0.0]))
+    assert swallowed.sf(2.0) == pytest.approx(chi_square_mixture_sf(2.0, [0.5, 1.0]), rel=1e-8)

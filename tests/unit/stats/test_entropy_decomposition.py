@@ -3,6 +3,7 @@ import pytest
 
 from equipoise.exceptions import InvalidParameterError
 from equipoise.stats.benefit_moments import BenefitMoments
+from equipoise.stats.chi_square_mixture import chi_square_mixture_sf
 from equipoise.stats.entropy import entropy_index, kernel
 from equipoise.stats.entropy_decomposition import (
     between_interval,
@@ -10,7 +11,7 @@ from equipoise.stats.entropy_decomposition import (
     decompose,
     log_interval,
 )
-from equipoise.stats.moments import CellMoments
+from equipoise.stats.moments import CellMoments, CrossMoments
 
 ORDERS = [-1.0, 0.0, 0.5, 1.0, 2.0, 3.3]
 
@@ -111,9 +112,38 @@ def test_null_weights_are_the_eigenvalues_of_the_spec(rng):
     sd = np.array([b[group == g].std() for g in range(3)])
     s = np.sqrt(share)
     expected = np.linalg.eigvalsh(np.diag(sd) @ (np.eye(3) - np.outer(s, s)) @ np.diag(sd))
-    np.testing.assert_allclose(
-        np.sort(between_test(rows).weights) * len(b) * b.mean() ** 2, expected, atol=1e-12
+    law, unit = between_test(rows).law, len(b) * b.mean() ** 2
+    assert law.mean * unit == pytest.approx(expected.sum())
+    for value in (0.1, 1.0, 5.0):
+        assert law.sf(value / unit) == pytest.approx(
+            chi_square_mixture_sf(value, np.maximum(expected, 0.0)), rel=1e-8
+        )
+
+
+def test_units_of_one_row_that_may_span_groups_have_the_same_law(rng):
+    b, group = sample(rng)
+    alone = between_test(BenefitMoments.from_rows(b, group)).law
+    moments = BenefitMoments.from_rows(b, group).moments
+    spanning = CellMoments(
+        n=moments.n,
+        total=moments.total,
+        product=moments.product,
+        n_units=moments.n_units,
+        cross=CrossMoments(first=np.array([0]), second=np.array([1]), product=np.zeros((1, 3, 3))),
     )
+    dense = between_test(BenefitMoments(order=1.0, mean=b.mean(), moments=spanning)).law
+    assert dense.removed is None
+    assert dense.mean == pytest.approx(alone.mean)
+    assert dense.sf(alone.mean) == pytest.approx(alone.sf(alone.mean), rel=1e-8)
+
+
+def test_thousands_of_groups_need_no_matrix_of_that_size(rng):
+    group = np.repeat(np.arange(20_000), 2)
+    b = rng.gamma(5.0, size=40_000)
+    rows = BenefitMoments.from_rows(b, group)
+    parts, test = decompose(rows), between_test(rows)
+    assert 0.0 <= test.p_value <= 1.0
+    assert parts.between_bias > 0.0
 
 
 def test_bias_is_that_of_the_spec(rng):
