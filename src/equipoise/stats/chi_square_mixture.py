@@ -59,9 +59,9 @@ class ChiSquareMixture:
         lam, taken = self._positive()
         if q <= 0.0:
             return 1.0
-        if taken is None and lam.min() == lam.max():
-            return float(special.chdtrc(len(lam), q / lam[0]))
         unit = _largest_eigenvalue(lam, taken)
+        if len(lam) == 1 or (taken is None and lam.min() == lam.max()):
+            return float(special.chdtrc(len(lam), q / unit))
         lam, q = lam / unit, q / unit
         taken = None if taken is None else taken / unit
         if q > 4.0 * len(lam) + FAR:
@@ -90,7 +90,7 @@ class ChiSquareMixture:
             low *= 0.7
         while excess(high) > 0.0:
             high *= 1.4
-        return float(optimize.brentq(excess, low, high, rtol=1e-9))
+        return float(optimize.brentq(excess, low, high, xtol=1e-9 * guess, rtol=1e-9))
 
     def _positive(self) -> tuple[FloatArray, FloatArray | None]:
         lam = check_finite("weights", self.weights, ndim=1)
@@ -188,7 +188,7 @@ def _largest_eigenvalue(lam: FloatArray, taken: FloatArray | None) -> float:
     low = second + max(1e-10 * (top - second), 4e-16 * top)
     if low >= top or secular(low) <= 0.0:
         return second
-    return float(optimize.brentq(secular, low, top, rtol=1e-14))
+    return float(optimize.brentq(secular, low, top, xtol=1e-15 * top, rtol=1e-14))
 
 
 def _tail(q: float, lam: FloatArray, taken: FloatArray | None) -> float:

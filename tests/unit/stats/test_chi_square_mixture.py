@@ -110,3 +110,13 @@ def test_largest_weight_may_be_shared_or_untouched():
     assert apart.sf(4.0) == pytest.approx(chi_square_mixture_sf(4.0, [2.0, 0.5]), rel=1e-8)
     swallowed = ChiSquareMixture(weights=np.array([3.0, 1.0]), removed=np.array([2.5, 0.0]))
     assert swallowed.sf(2.0) == pytest.approx(chi_square_mixture_sf(2.0, [0.5, 1.0]), rel=1e-8)
+
+
+@pytest.mark.parametrize("unit", [1e-9, 1e-3, 1e6])
+def test_unit_of_the_weights_does_not_matter(unit):
+    d, w = np.array([0.7134, 1.0762, 0.9202]), np.array([0.3460, 0.3417, 0.1817])
+    law = ChiSquareMixture(weights=d, removed=w)
+    scaled = ChiSquareMixture(weights=unit * d, removed=unit * w)
+    for value in (0.2, 1.0426, 8.0):
+        assert scaled.sf(unit * value) == pytest.approx(law.sf(value), rel=1e-9)
+    assert scaled.isf(0.05) == pytest.approx(unit * law.isf(0.05), rel=1e-7)
