@@ -315,7 +315,8 @@ def test_all_benefits_zero_are_refused(rng):
 def test_a_plan_can_ask_for_inequality(rng, tmp_path):
     import pyarrow.parquet as pq
 
-    from equipoise.audits.plan import read_plan, run_check
+    from equipoise.audits.execution import execute
+    from equipoise.audits.plan import read_plan
 
     rows = people(rng)
     pq.write_table(pa.table({k: pa.array(v) for k, v in rows.items()}), tmp_path / "rows.parquet")
@@ -326,9 +327,8 @@ def test_a_plan_can_ask_for_inequality(rng, tmp_path):
         '[[check]]\nquestion = "inequality"\n'
         'benefits = { base_rate = 0.5, kappa = 3, kind = "assistive" }\n'
     )
-    plan = read_plan(tmp_path / "plan.toml")
-    reader = eq.Audit(plan.path, **plan.roles)
-    results = [run_check(reader, check) for check in plan.checks]
+    dossier = execute(read_plan(tmp_path / "plan.toml"))
+    results = [check.result for check in dossier.checks]
     direct = audit(rows).inequality("speicher", order=2)
     assert results[0].findings[0].estimate == pytest.approx(direct.findings[0].estimate)
     assert results[1].details["cap"]["kappa"] == 4
