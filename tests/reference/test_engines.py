@@ -1,0 +1,162 @@
+"""Every audit gives the same result, number by number, on DuckDB and on Spark.
+
+One local session, two threads, a few hundred rows: what is tested is that both engines are asked
+the same thing and answer alike, with clusters, weights, counts, missing values, nulls in group
+columns, and text, integer, Boolean, date and categorical group columns.
+"""
+
+import math
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import equipoise as eq
+from engines import spark_session
+
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+
+N = 600
+TOLERANCE = 1e-9
+
+
+def people():
+    rng = np.random.default_rng(20)
+    race = rng.choice(["Black", "White", "Ülkü"], N).tolist()
+    sex = rng.choice([1, 2], N).tolist()
+    score = rng.random(N).round(3).tolist()
+    race[5] = race[77] = sex[9] = score[13] = None
+    filled = np.array([0.5 if value is None else value for value in score])
+    user = rng.integers(150, size=N)
+    arm = (user % 2).astype(np.int8)
+    effect = 0.1 + 0.2 * rng.random(N)
+    y = (rng.random(N) < 0.2 + 0.5 * filled + 0.1 * arm).astype(np.int32)
+    return pa.table(
+        {
+            "race": pa.array(race),
+            "sex": pa.array(sex, pa.int16()),
+            "veteran": rng.random(N) < 0.4,
+            "day": pa.array(rng.choice([18000, 18001], N).astype("int32")).cast(pa.date32()),
+            "band": pa.array(rng.choice(["18-34", "35+"], N)).dictionary_encode(),
+            "age": rng.integers(18, 80, N),
+            "y": y,
+            "p": (filled > 0.5).astype(np.int64),
+            "score": pa.array(score),
+            "other": (filled + 0.3 * rng.random(N)).round(3),
+            "arm": arm,
+            "effect": effect.round(4),
+            "user": user,
+            "weight": (rng.random(N) + 0.5).round(3),
+            "copies": rng.integers(0, 3, N),
+        }
+    )
+
+
+ROWS = people()
+LABELS = {"y_true": "y", "y_pred": "p"}
+SCORE = {"y_true": "y", "y_score": "score"}
+EXPERIMENT = {"y_true": "y", "treatment": "arm", "effect_pred": "effect"}
+WHITE = {"race": "White"}
+
+CASES = {
+    "rates of text and Boolean groups": (
+        {"group": ["race", "veteran"], **LABELS},
+        lambda audit: audit.disparity("fpr", simultaneous=True, rng=1),
+    ),
+    "rates of integer groups with counts": (
+        {"group": "sex", "count": "copies", **LABELS},
+        lambda audit: audit.flag("accuracy", margin=0.02, alternative="outside"),
+    ),
+    "rates of dates with weights": (
+        {"group": ["day", "race"], "weight": "weight", **LABELS},
+        lambda audit: audit.certify("ppv", margin=0.2, reference=WHITE),
+    ),
+    "rates of categories with clusters": (
+        {"group": ["band", "sex"], "cluster": "user", **LABELS},
+        lambda audit: audit.disparity("tpr", reference="rest"),
+    ),
+    "means of bands of age with clusters and weights": (
+        {"group": "age", "bins": {"age": [30, 50]}, "cluster": "user", "weight": "weight", **SCORE},
+        lambda audit: audit.disparity("mean_score"),
+    ),
+    "real-valued metric": (
+        {"group": "race", **SCORE},
+        lambda audit: audit.disparity("squared_error", reference=WHITE, scale="ratio"),
+    ),
+    "predictive parity of rows": (
+        {"group": "race", **SCORE},
+        lambda audit: audit.predictive_parity(rng=1),
+    ),
+    "predictive parity of users": (
+        {"group": "race", "cluster": "user", **SCORE},
+        lambda audit: audit.predictive_parity(unit="cluster", rng=1),
+    ),
+    "marginal outcome": (
+        {"group": "veteran", "cluster": "user", **SCORE},
+        lambda audit: audit.marginal_outcome(0.5, unit="row"),
+    ),
+    "inequality of decisions": (
+        {"group": ["race"], "weight": "weight", **LABELS},
+        lambda audit: audit.inequality("speicher", order=2.0),
+    ),
+    "inequality of a column": (
+        {"group": "day", "cluster": "user"},
+        lambda audit: audit.inequality("effect"),
+    ),
+    "treatment effects": (
+        {"group": "race", "cluster": "user", **EXPERIMENT},
+        lambda audit: audit.treatment_effects(measure="difference"),
+    ),
+    "treatment effects, split": (
+        {"group": "veteran", **EXPERIMENT},
+        lambda audit: audit.treatment_effects(measure="difference", split=True, rng=3),
+    ),
+    "improvability by another score": (
+        {"group": "veteran", **LABELS},
+        lambda audit: audit.improvability(
+            "other", accuracy="ppv", fairness="tpr", capacity=0.4, n_resamples=200, rng=4
+        ),
+    ),
+}
+
+
+def differences(ours, theirs, where="result"):
+    """Return where two results differ: numbers by more than the tolerance, the rest at all."""
+    if isinstance(ours, dict) and isinstance(theirs, dict):
+        if ours.keys() != theirs.keys():
+            return [f"{where}: keys {sorted(ours)} and {sorted(theirs)}"]
+        pairs = [(ours[key], theirs[key], f"{where}.{key}") for key in ours]
+    elif isinstance(ours, (list, tuple)) and isinstance(theirs, (list, tuple)):
+        if len(ours) != len(theirs):
+            return [f"{where}: {len(ours)} and {len(theirs)} items"]
+        pairs = [(a, b, f"{where}[{k}]") for k, (a, b) in enumerate(zip(ours, theirs, strict=True))]
+    elif isinstance(ours, float) and isinstance(theirs, (int, float)):
+        same = math.isclose(ours, theirs, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
+        return [] if same else [f"{where}: {ours!r} and {theirs!r}"]
+    else:
+        return [] if ours == theirs else [f"{where}: {ours!r} and {theirs!r}"]
+    return [found for a, b, place in pairs for found in differences(a, b, place)]
+
+
+@pytest.fixture(scope="module")
+def spark_rows():
+    plain = ROWS.set_column(
+        ROWS.column_names.index("band"), "band", ROWS.column("band").cast(pa.string())
+    )
+    frame = spark_session().createDataFrame(plain).repartition(3)
+    return frame.cache()
+
+
+@pytest.mark.parametrize(("roles", "ask"), CASES.values(), ids=CASES)
+def test_spark_and_duckdb_agree(roles, ask, spark_rows):
+    local = ask(eq.Audit(ROWS, missing="drop", **roles))
+    distributed = ask(eq.Audit(spark_rows, missing="drop", **roles))
+    assert not differences(local.to_dict(), distributed.to_dict())
+
+
+def test_a_difference_in_the_tenth_digit_is_seen():
+    result = eq.Audit(ROWS, group="veteran", **LABELS).disparity("fpr").to_dict()
+    shifted = eq.Audit(ROWS, group="veteran", **LABELS).disparity("fpr").to_dict()
+    shifted["findings"][0]["estimate"] *= 1 + 3e-9
+    shifted["findings"][0]["estimate"] += 3e-9
+    assert len(differences(result, shifted)) == 1
