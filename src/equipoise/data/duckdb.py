@@ -6,7 +6,7 @@ from typing import Any
 
 from equipoise.exceptions import DataError
 
-__all__ = ["from_arrow", "read"]
+__all__ = ["check_one_schema", "connection", "csv_dialect", "from_arrow", "read", "resolve"]
 
 # What csv writers use for "missing"; anything else is text.
 NULL_WORDS = ["", "NA", "N/A", "NaN", "nan", "NULL", "null", "None"]
@@ -59,11 +59,13 @@ def read(path: str) -> Any:
     """Return a relation over a csv or parquet file, a folder of parquet files, or a glob."""
     import duckdb
 
-    target, kind = _resolve(path)
+    target, kind = resolve(path)
     reader = connection()
     try:
         if kind == "parquet":
-            relation = reader.read_parquet(target, union_by_name=False)
+            check_one_schema(reader, target, path)
+            # Folders named like ``race=Black`` are a column, as they are for Spark.
+            relation = reader.read_parquet(target, hive_partitioning="=" in target or "*" in target)
         else:
             relation = reader.read_csv(target, na_values=NULL_WORDS, header=True)
         # Binding reads only headers; one row shows corrupt files before an audit is under way.
@@ -80,7 +82,51 @@ def read(path: str) -> Any:
     return relation
 
 
-def _resolve(path: str) -> tuple[str, str]:
+def check_one_schema(reader: Any, target: str, path: str) -> None:
+    """Raise unless all parquet files have the same columns of the same types.
+
+    DuckDB would cast the values of later files to the types of the first, and Spark would drop
+    columns; neither says so.
+    """
+    found = reader.execute(
+        """
+        SELECT file_name, string_agg(name || ' ' || coalesce(duckdb_type, type), ', ' ORDER BY name)
+        FROM parquet_schema(?) WHERE num_children IS NULL GROUP BY file_name ORDER BY file_name
+        """,
+        [target],
+    ).fetchall()
+    first_file, first = found[0]
+    for file, columns in found[1:]:
+        if columns != first:
+            ours, theirs = set(first.split(", ")), set(columns.split(", "))
+            raise DataError(
+                f"The files of {path!r} differ in their columns: {Path(first_file).name!r} has"
+                f" {_listed(ours - theirs)}, {Path(file).name!r} has {_listed(theirs - ours)}."
+                " Rewrite them alike; nothing is cast silently."
+            )
+
+
+def _listed(columns: set[str]) -> str:
+    return ", ".join(sorted(columns)) or "nothing else"
+
+
+def csv_dialect(path: str) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the delimiter, quote and escape of a csv file, and the types of its columns."""
+    relation = read(path)
+    types = dict(zip(relation.columns, map(str, relation.types), strict=True))
+    names = ("delimiter", "quote", "escape")
+    engine = connection()
+    (sample,) = engine.execute("SELECT min(file) FROM glob(?)", [path]).fetchone()
+    marks = engine.execute(
+        f"SELECT {', '.join(names)} FROM sniff_csv(?)",  # noqa: S608 names are ours
+        [sample],
+    ).fetchone()
+    # A mark that the file does not use is written out, as "(empty)".
+    one = {name: mark if len(mark) == 1 else "" for name, mark in zip(names, marks, strict=True)}
+    return one, types
+
+
+def resolve(path: str) -> tuple[str, str]:
     """Return what DuckDB reads, and whether it is parquet or csv."""
     folder = Path(path)
     if folder.is_dir():

@@ -1,11 +1,28 @@
 """The distributed engine: a Spark session and the files it reads."""
 
+from pathlib import Path
 from typing import Any
 
-from equipoise.data.duckdb import CSV_ENDINGS, NULL_WORDS
+from equipoise.data.duckdb import (
+    CSV_ENDINGS,
+    NULL_WORDS,
+    check_one_schema,
+    connection,
+    csv_dialect,
+    resolve,
+)
 from equipoise.exceptions import DataError, MissingDependencyError
 
 __all__ = ["read", "session"]
+
+# What DuckDB finds in a csv file, as Spark calls it; anything else stays text.
+SPARK_TYPES = {
+    "BIGINT": "bigint",
+    "BOOLEAN": "boolean",
+    "DATE": "date",
+    "DOUBLE": "double",
+    "TIMESTAMP": "timestamp",
+}
 
 
 def session() -> Any:
@@ -21,6 +38,7 @@ def session() -> Any:
         return (
             SparkSession.builder.appName("equipoise")
             .config("spark.ui.enabled", "false")
+            .config("spark.sql.ansi.enabled", "true")
             .config("spark.sql.execution.arrow.pyspark.enabled", "true")
             .getOrCreate()
         )
@@ -31,16 +49,60 @@ def session() -> Any:
 
 
 def read(path: str) -> Any:
-    """Return a Spark DataFrame over a csv or parquet path."""
+    """Return a Spark DataFrame over a csv or parquet path, with the columns DuckDB would give."""
+    spark = session()
     from pyspark.errors import PySparkException
 
-    reader = session().read
     try:
         if path.lower().endswith(CSV_ENDINGS):
-            options = {"header": True, "inferSchema": True, "nullValue": NULL_WORDS[1]}
-            separator = "\t" if ".tsv" in path.lower() else ","
-            return reader.options(sep=separator, **options).csv(path)
-        return reader.parquet(path)
+            return _remote_csv(spark, path) if "://" in path else _csv(spark, path)
+        return _parquet(spark, path)
     except PySparkException as error:
         first = str(error).strip().splitlines()[0]
         raise DataError(f"Spark cannot read {path!r}: {first}") from error
+
+
+def _parquet(spark: Any, path: str) -> Any:
+    if "://" in path:
+        return spark.read.parquet(path)
+    target, _ = resolve(path)
+    import duckdb
+
+    try:
+        check_one_schema(connection(), target, path)
+    except duckdb.Error as error:
+        first = str(error).strip().splitlines()[0]
+        raise DataError(f"Cannot read {path!r}: {first}") from error
+    # Folders named like ``race=Black`` are a column; other folders only hold files.
+    nested = Path(path).is_dir() and not any("=" in folder.name for folder in Path(path).iterdir())
+    return spark.read.option("recursiveFileLookup", nested).parquet(path)
+
+
+def _csv(spark: Any, path: str) -> Any:
+    """Read text, turn the words for "missing" into nulls, and cast to the types DuckDB found."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    dialect, types = csv_dialect(path)
+    text = spark.read.csv(
+        path,
+        header=True,
+        inferSchema=False,
+        sep=dialect["delimiter"],
+        quote=dialect["quote"] or '"',
+        escape=dialect["escape"] or '"',
+        mode="FAILFAST",
+    )
+    columns = []
+    for name, kind in zip(text.columns, types.values(), strict=True):
+        value = F.col(f"`{name}`")
+        known = F.when(~value.isin(*NULL_WORDS), value)
+        columns.append(known.cast(SPARK_TYPES.get(kind, "string")).alias(name))
+    return text.select(*columns)
+
+
+def _remote_csv(spark: Any, path: str) -> Any:
+    """Read a csv file that only Spark can reach; Spark finds the types and knows one null word."""
+    separator = "\t" if ".tsv" in path.lower() else ","
+    return spark.read.csv(
+        path, header=True, inferSchema=True, sep=separator, nullValue="NA", mode="FAILFAST"
+    )
