@@ -97,6 +97,9 @@ class RowRoots:
         small = code == "adjusted_el"
         profiled = self.comparison.target_variance > 0 or bool(self.comparison.target.any())
 
+        # Values near each other have multipliers near each other: half of the Newton steps.
+        last: dict[int, FloatArray] = {}
+
         def root(null: FloatArray, which: IntArray, tail: int) -> FloatArray:  # noqa: ARG001
             statistic = np.empty(len(which))
             for i, (j, value) in enumerate(zip(which, null, strict=True)):
@@ -105,7 +108,9 @@ class RowRoots:
                 else:
                     samples = self._moments(int(j))
                     samples = adjusted(samples) if small else samples
-                    statistic[i] = likelihood(samples, np.array([value])).statistic[0]
+                    fit = likelihood(samples, np.array([value]), multiplier=last.get(int(j)))
+                    last[int(j)] = fit.multiplier
+                    statistic[i] = fit.statistic[0]
             return np.sign(self.comparison.estimate[which] - null) * np.sqrt(statistic)
 
         return root

@@ -5,9 +5,12 @@ import csv
 import numpy as np
 import pytest
 
+from equipoise.stats.comparison import compare, covariance
 from equipoise.stats.disparity import Target, disparities, joint_test
 from equipoise.stats.moments import CellMoments
 from equipoise.stats.multiplicity import adjusted_p_values, max_t
+from rates import assert_rate
+from simulate_disparity import assessed, stacked
 
 AGES = {"": None, "<25": "Less than 25", "25-45": "25 - 45", ">45": "Greater than 45"}
 SEXES = {"": None, "M": "Male", "F": "Female"}
@@ -254,3 +257,30 @@ def test_groups_of_two_and_three_have_exact_p_values_against_a_known_rate(compas
     mean = compas.moments.total[:, 0].sum() / 3317
     few = disparities(compas.moments, elder, Target(kind="known", value=mean), binary=True)
     np.testing.assert_allclose(few.p_less(-0.01), [0.157], atol=6e-4)
+
+
+@pytest.mark.calibration
+def test_null_compas_is_significant_far_too_often_by_the_plug_in(compas, rng):
+    """The same people with one common rate, .6135: specification section 9."""
+    reps, groups = 400, compas.family("African-American")
+    size = compas.moments.total[:, 1]
+    comparisons = []
+    for _ in range(reps):
+        ones = rng.binomial(size.astype(int), 0.6135).astype(float)
+        product = np.stack([np.stack([ones, ones], 1), np.stack([ones, size], 1)], axis=1)
+        table = CellMoments(
+            n=compas.moments.n, total=np.stack([ones, size], 1), product=product, n_units=3317
+        )
+        comparisons.append(compare(table, groups, compas.caucasian))
+    critical = max_t(covariance(table, groups, compas.caucasian, comparisons[-1])).critical()
+    every = stacked(comparisons)
+    any_of = {}
+    for method in ("plug_in", "auto"):
+        p = assessed(every, binary=True, method=method).p_value.reshape(reps, 12)
+        any_of[method] = (p.min(axis=1) <= 0.05).sum(), (p[:, 0] <= 0.05).sum()
+    root = np.sqrt(assessed(every, binary=True).statistic.reshape(reps, 12))
+    assert_rate(any_of["plug_in"][0], reps, 0.541, below=0.02, above=0.02)
+    assert_rate(any_of["plug_in"][1], reps, 0.328, below=0.02, above=0.02)
+    assert_rate(any_of["auto"][0], reps, 0.288, below=0.02, above=0.02)
+    assert_rate(any_of["auto"][1], reps, 0.05, above=0.01)
+    assert_rate((root.max(axis=1) > critical).sum(), reps, 0.05, above=0.015)
