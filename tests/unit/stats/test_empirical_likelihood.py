@@ -134,6 +134,11 @@ def test_joint_moments_outside_the_hull_are_infinite(rng, shift):
     assert np.isinf(joint_likelihood(np.ones(30), np.arange(30), z))
 
 
+def test_constant_joint_moments_are_outside_their_hull():
+    z = np.tile([1.0, 2.0], (5, 1))
+    assert np.isinf(joint_likelihood(np.ones(5), np.arange(5), z))
+
+
 def test_full_steps_that_leave_the_domain_are_damped():
     # From zero the full Newton step is 8.9 / 1.99, which makes 1 + step x (-1) negative.
     values = np.append(np.full(99, 0.1), -1.0)
