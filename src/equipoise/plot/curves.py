@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from equipoise.audits.formats import shortened
 from equipoise.exceptions import InvalidParameterError
 from equipoise.plot.intervals import new_axes
 
@@ -48,7 +49,7 @@ def score_curves(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes":
             marker="o",
             ms=3,
             lw=1.6,
-            label=curve["group"],
+            label=shortened(curve["group"], 40),
         )
     _diagonal(axes, curves)
     _marks(axes, result)

@@ -6,6 +6,7 @@ import numpy as np
 
 from equipoise._checks import check_option
 from equipoise._typing import BenefitKind, FloatArray
+from equipoise.audits.formats import shortened
 from equipoise.exceptions import InvalidParameterError
 from equipoise.plot.intervals import new_axes
 from equipoise.stats.entropy_cap import KappaScheme
@@ -65,7 +66,7 @@ def decomposition(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes":
                 axes.plot([low, max(high, floor)], [y, y], color=INK, lw=1.2)
     axes.set_xscale("log")
     axes.set_xlim(floor, largest * 2.0)
-    axes.set_yticks(range(len(records)), [record["group"] for record in records])
+    axes.set_yticks(range(len(records)), [shortened(record["group"], 48) for record in records])
     axes.set_ylim(len(records) - 0.5, -0.5)
     axes.set_xlabel(f"contribution to the index of order {details['order']:g} (log scale)")
     _legend(axes, [(WITHIN, "within group"), (BETWEEN, "between groups")])

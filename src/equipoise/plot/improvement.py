@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from equipoise.audits.formats import shortened
 from equipoise.exceptions import InvalidParameterError
 from equipoise.plot.intervals import new_axes
 
@@ -85,8 +86,8 @@ def improvement_plane(result: "AuditResult", *, ax: "Axes | None" = None) -> "Ax
     axes.axvline(centre[0], color=GREY, lw=0.5, alpha=0.6)
     axes.axhline(centre[1], color=GREY, lw=0.5, alpha=0.6)
     first, second = details["groups"][:2]
-    axes.set_xlabel(f"{details['metric']}, {first}", parse_math=False)
-    axes.set_ylabel(f"{details['metric']}, {second}", parse_math=False)
+    axes.set_xlabel(f"{details['metric']}, {shortened(first, 40)}", parse_math=False)
+    axes.set_ylabel(f"{details['metric']}, {shortened(second, 40)}", parse_math=False)
     axes.legend(loc="best", frameon=False, fontsize="small")
     return axes
 
@@ -120,7 +121,15 @@ def split_p_values(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes"
     number = np.arange(1, len(splits) + 1)
     for k, name in enumerate(names):
         p = [split["criteria"][k]["p_value"] for split in splits]
-        axes.plot(number, p, "o-", color=COLOURS[k % len(COLOURS)], ms=4, lw=0.8, label=name)
+        axes.plot(
+            number,
+            p,
+            "o-",
+            color=COLOURS[k % len(COLOURS)],
+            ms=4,
+            lw=0.8,
+            label=shortened(name, 40),
+        )
     level = result.alpha / 2 if len(splits) > 1 else result.alpha
     words = "alpha / 2 (median)" if len(splits) > 1 else "alpha"
     axes.axhline(level, color=GREY, lw=0.8, ls="--", label=words)
@@ -152,7 +161,7 @@ def delta_curves(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes":
     for k, (name, curve) in enumerate(details["delta_curves"].items()):
         colour = COLOURS[k % len(COLOURS)]
         largest = details["deltas"][name]
-        label = name if largest is None else f"{name}: {largest:.3f}"
+        label = shortened(name, 40) + ("" if largest is None else f": {largest:.3f}")
         axes.plot(curve["delta"], curve["p_value"], color=colour, lw=1.4, label=label)
         if largest is not None:
             axes.plot(largest, result.alpha, "v", color=colour, ms=6)

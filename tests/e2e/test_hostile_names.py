@@ -1,0 +1,94 @@
+"""Every question, asked of groups with hostile names, makes a harmless page and picture."""
+
+import io
+import re
+import warnings
+
+import numpy as np
+import pytest
+
+import equipoise as eq
+from equipoise.report.html import html_report
+from specimens import check, dossier
+
+NAMES = np.array(
+    [
+        "<img src=x onerror=\"document.title='attacked'\">",
+        "</script><script>document.title='attacked'</script>",
+        "$\\frac{1} _a^b & 'quoted' 😀 שלום",
+        "x" * 500,
+    ]
+)
+QUESTIONS = {
+    "disparity": {"metric": "selection_rate"},
+    "flag": {"metric": "fpr"},
+    "certify": {"metric": "accuracy", "margin": 0.2},
+    "predictive_parity": {"grid": [0.3, 0.5, 0.7]},
+    "marginal_outcome": {"threshold": 0.5},
+    "improvability": {"candidate": "rival", "accuracy": "accuracy", "n_resamples": 199},
+    "inequality": {"benefits": "speicher"},
+    "treatment_effects": {"measure": "difference"},
+}
+
+
+@pytest.fixture(scope="module")
+def results():
+    rng = np.random.default_rng(11)
+    n = 2400
+    score = rng.random(n)
+    outcome = (rng.random(n) < score).astype(int)
+    table = {
+        "group": NAMES[np.arange(n) % len(NAMES)],
+        "score": score,
+        "outcome": outcome,
+        "decision": (score > 0.5).astype(int),
+        "rival": np.where(rng.random(n) < 0.9, outcome, 1 - outcome),
+        "arm": rng.integers(0, 2, n),
+        "effect": 0.1 * rng.random(n),
+    }
+    audit = eq.Audit(
+        table,
+        group="group",
+        y_true="outcome",
+        y_pred="decision",
+        y_score="score",
+        treatment="arm",
+        effect_pred="effect",
+    )
+    return {name: getattr(audit, name)(**options) for name, options in QUESTIONS.items()}
+
+
+def page_of(results):
+    return html_report(dossier(*(check(name, result) for name, result in results.items())))
+
+
+def test_names_are_text_and_nothing_else(results):
+    page = page_of(results)
+    assert page.count("<script") == 1
+    assert "<img" not in page
+    assert len(re.findall(r"<svg", page)) == len(QUESTIONS) + 1  # and the explorer's
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_the_notebook_table_and_the_picture_take_names_literally(results, question):
+    result = results[question]
+    shown = result._repr_html_()
+    assert "<img" not in shown
+    assert "<script" not in shown
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+        result.plot().get_figure(root=True).savefig(io.BytesIO())
+
+
+@pytest.mark.browser
+@pytest.mark.xdist_group("browser")
+def test_a_browser_runs_none_of_it(browser, results, tmp_path):
+    file = tmp_path / "hostile.html"
+    file.write_text(page_of(results), encoding="utf-8")
+    browser.open(file)
+    assert browser.driver.title != "attacked"
+    assert browser.console() == []
+    assert browser.requests() == [file.as_uri()]
+    assert browser.violations() == []
+    browser.resize(390, 800)
+    assert browser.driver.execute_script("return document.documentElement.scrollWidth") <= 390
