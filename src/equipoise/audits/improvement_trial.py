@@ -22,7 +22,7 @@ from equipoise.stats.improvability import (
     improvement_test,
 )
 from equipoise.stats.improvement_region import SplitEvidence
-from equipoise.stats.paired_utilities import UtilityEstimates, estimate_utilities
+from equipoise.stats.paired_utilities import UtilityEstimates, counted_units, estimate_utilities
 
 __all__ = ["Setting", "judge"]
 
@@ -104,7 +104,7 @@ def judge(
         "cluster": None if rows.unit is None else rows.unit[test],
     }
     where = "the table" if number is None else f"the test part of split {number}"
-    _check_support(setting, w, rows.group[test], where)
+    _check_support(setting, w, rows.group[test], options["cluster"], where)
     estimates = estimate_utilities(
         u,
         w,
@@ -155,17 +155,20 @@ def _quantities(
     return u, w
 
 
-def _check_support(setting: Setting, w: FloatArray, group: IntArray, where: str) -> None:
-    for g, name in enumerate(setting.rows.names):
-        support = (w[group == g] != 0).sum(axis=0)
-        if support.min(initial=MIN_SUPPORT) < MIN_SUPPORT:
-            c, algorithm = np.argwhere(support == support.min())[0]
-            raise GroupTooSmallError(
-                f"{utility_name(setting.metrics[c])!r} of the"
-                f" {('status quo', 'candidate')[algorithm]} rests on {support.min()} rows of"
-                f" {name!r} in {where}; at least {MIN_SUPPORT} are needed. Merge groups, raise the"
-                " capacity, or use more data."
-            )
+def _check_support(
+    setting: Setting, w: FloatArray, group: IntArray, cluster: IntArray | None, where: str
+) -> None:
+    names = setting.rows.names
+    support = counted_units(w, group, n_groups=len(names), cluster=cluster)
+    least = int(support.min())
+    if least < MIN_SUPPORT:
+        c, algorithm, g = np.argwhere(support == least)[0]
+        units = "rows" if cluster is None else "clusters"
+        raise GroupTooSmallError(
+            f"{utility_name(setting.metrics[c])!r} of the {('status quo', 'candidate')[algorithm]}"
+            f" rests on {least} {units} of {names[g]!r} in {where}; at least {MIN_SUPPORT} are"
+            " needed. Merge groups, raise the capacity, or use more data."
+        )
 
 
 def _selected_shares(decisions: FloatArray, group: IntArray, n_groups: int) -> list[list[float]]:

@@ -21,7 +21,13 @@ from equipoise._typing import AnyArray, BoolArray, FloatArray, IntArray, Rng
 from equipoise.exceptions import GroupTooSmallError, InvalidParameterError
 from equipoise.stats.resampling import bootstrap_sums, distinct_rows
 
-__all__ = ["BootstrapDraws", "UtilityEstimates", "UtilityLayout", "estimate_utilities"]
+__all__ = [
+    "BootstrapDraws",
+    "UtilityEstimates",
+    "UtilityLayout",
+    "counted_units",
+    "estimate_utilities",
+]
 
 DRAW_CHUNK = 2_000
 
@@ -61,7 +67,7 @@ class UtilityEstimates:
     covariance : array of shape (R, R)
         Their covariance, R = 2 C H.
     support : array of shape (C, 2, H)
-        Rows with a non-zero denominator.
+        Independent units with a non-zero denominator.
     n_groups : int
         Groups, everyone not counted.
     n_units : int
@@ -166,7 +172,10 @@ def estimate_utilities(
     pairs = layout.pairs(spans_groups=spans_groups)
     total = unit_count @ basis
     product = (basis * unit_count[:, None]).T @ basis
-    support = layout.support(w, code, copies)
+    support = counted_units(w, code, n_groups=n_groups, count=copies, cluster=cluster)
+    if population:
+        everyone = counted_units(w, np.zeros_like(code), n_groups=1, count=copies, cluster=cluster)
+        support = np.concatenate([support, everyone], axis=-1)
     if (total[layout.denominators()] == 0).any():
         raise GroupTooSmallError(
             "every group needs rows with a non-zero denominator; a group has none. Merge groups or"
@@ -186,6 +195,53 @@ def estimate_utilities(
         n_units=n_units,
         draws=draws,
     )
+
+
+def counted_units(
+    denominator: AnyArray,
+    group: AnyArray,
+    *,
+    n_groups: int,
+    count: AnyArray | None = None,
+    cluster: AnyArray | None = None,
+) -> IntArray:
+    """Count the independent units on which each utility rests.
+
+    Parameters
+    ----------
+    denominator : array of shape (n, C, 2)
+        Row quantities w.
+    group : array of shape (n,)
+        Group of each row, 0 to `n_groups` - 1.
+    n_groups : int
+        Number of groups.
+    count : array of shape (n,), optional
+        How many identical rows a row stands for.
+    cluster : array of shape (n,), optional
+        Unit of each row.
+
+    Returns
+    -------
+    array of shape (C, 2, n_groups)
+        Rows, or clusters, with a non-zero denominator.
+
+    Examples
+    --------
+    Two people with two rows each, one row selected:
+
+    >>> w = np.array([1.0, 1.0, 1.0, 0.0])[:, None, None] * np.ones((1, 1, 2))
+    >>> counted_units(w, [0, 0, 0, 0], n_groups=1, cluster=[7, 7, 8, 8])[0, 0, 0].item()
+    2
+    """
+    used = np.asarray(denominator) != 0
+    code = np.asarray(group, dtype=np.int64)
+    copies = np.ones(len(code), dtype=np.int64) if count is None else np.asarray(count)
+    unit = None if cluster is None else np.asarray(cluster)
+    found = np.zeros((*used.shape[1:], n_groups), dtype=np.int64)
+    for c, t, g in np.ndindex(*found.shape):
+        rows = used[:, c, t] & (code == g)
+        found[c, t, g] = copies[rows].sum() if unit is None else len(np.unique(unit[rows]))
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -246,14 +302,6 @@ class UtilityLayout:
         if self.population:
             blocks = np.concatenate([blocks, blocks.sum(axis=1, keepdims=True)], axis=1)
         return blocks.reshape(len(units), -1)
-
-    def support(self, w: FloatArray, group: IntArray, count: IntArray) -> IntArray:
-        """Count the rows with a non-zero denominator."""
-        used = (w != 0) * count[:, None, None]
-        by_group = np.stack([used[group == g].sum(axis=0) for g in range(self.groups)], axis=-1)
-        if self.population:
-            by_group = np.concatenate([by_group, by_group.sum(axis=-1, keepdims=True)], axis=-1)
-        return by_group.astype(np.int64)
 
     def ratios(
         self, total: FloatArray, product: FloatArray

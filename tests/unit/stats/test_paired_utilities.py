@@ -144,3 +144,12 @@ def test_count_and_cluster_exclude_each_other():
     w = np.ones((4, 1, 2))
     with pytest.raises(InvalidParameterError, match="cannot be combined"):
         estimate_utilities(w, w, [0, 0, 1, 1], n_groups=2, count=[1, 1, 1, 1], cluster=[0, 1, 2, 3])
+
+
+def test_clusters_are_what_counts_as_support():
+    w = np.ones((6, 1, 2))
+    w[0, 0, 0] = 0
+    options = {"n_groups": 2, "cluster": [1, 1, 2, 2, 3, 3]}
+    estimates = estimate_utilities(w * 2, w, [0, 0, 0, 1, 1, 1], population=True, **options)
+    # Cluster 2 has a row in either group.
+    assert estimates.support.tolist() == [[[2, 2, 3], [2, 2, 3]]]
