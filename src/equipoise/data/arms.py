@@ -65,7 +65,7 @@ def arm_cells(
     Parameters
     ----------
     table : Table
-        With a treatment role.
+        With a treatment role and at least one group column.
     quantities : mapping of str to narwhals expression
         p numbers for each row; the first is 1.
     needs : mapping
@@ -148,8 +148,8 @@ def _arranged(cells: Cells, n_blocks: int, seed: int) -> ArmCells:
     *columns, _, _ = cells.columns
     *labels, block_label, arm_label = cells.labels
     block, arm = block_label.astype(np.int64), arm_label.astype(np.int64)
-    group, names = _numbered(labels, len(block))
-    size = len(names[0]) if names else 1
+    group, names = _numbered(labels)
+    size = len(names[0])
     place = (block * size + group) * 2 + arm
     p = cells.total.shape[1]
     n = np.zeros(n_blocks * size * 2, dtype=np.int64)
@@ -193,10 +193,8 @@ def _arranged(cells: Cells, n_blocks: int, seed: int) -> ArmCells:
     )
 
 
-def _numbered(labels: list[AnyArray], n: int) -> tuple[IntArray, tuple[AnyArray, ...]]:
-    """Number the distinct combinations of labels, which come sorted."""
-    if not labels:
-        return np.zeros(n, dtype=np.int64), ()
+def _numbered(labels: list[AnyArray]) -> tuple[IntArray, tuple[AnyArray, ...]]:
+    """Number the distinct combinations of labels in sorted order."""
     keys = list(zip(*labels, strict=True))
     distinct = sorted(set(keys))
     number = {key: k for k, key in enumerate(distinct)}

@@ -214,7 +214,9 @@ def normal_prior(error: FloatArray, se: FloatArray, *, mean: float | None = None
     return NormalPrior(mean=float(centre(np.array([t2]))[0]), sd=float(np.sqrt(t2)))
 
 
-def mixing_prior(error: FloatArray, se: FloatArray, *, n_points: int = 300) -> MixingPrior:
+def mixing_prior(
+    error: FloatArray, se: FloatArray, *, n_points: int = 300, n_steps: int = 200
+) -> MixingPrior:
     r"""Return the law of true errors between groups without assuming its shape.
 
     The nonparametric maximum likelihood estimate on a grid, by constrained Newton steps [1]_: the
@@ -227,6 +229,8 @@ def mixing_prior(error: FloatArray, se: FloatArray, *, n_points: int = 300) -> M
         Estimates and standard errors.
     n_points : int, default 300
         Grid points between the smallest and the largest estimate; zero is one more.
+    n_steps : int, default 200
+        At most so many Newton steps.
 
     Returns
     -------
@@ -255,7 +259,7 @@ def mixing_prior(error: FloatArray, se: FloatArray, *, n_points: int = 300) -> M
     likelihood = np.exp(-0.5 * (scaled**2 - (scaled**2).min(axis=1, keepdims=True)))
     mass = np.full(len(point), 1.0 / len(point))
     support = np.zeros(len(point), dtype=bool)
-    for _ in range(200):
+    for _ in range(n_steps):
         ratio = likelihood / (likelihood @ mass)[:, None]
         gradient = ratio.sum(axis=0) - len(error)
         if gradient.max() < 0.01:
@@ -269,7 +273,7 @@ def mixing_prior(error: FloatArray, se: FloatArray, *, n_points: int = 300) -> M
         mass = _line_search(likelihood, mass, target)
         support = mass > 0
     raise ConvergenceError(
-        f"the nonparametric prior of {len(error)} groups did not converge in 200 steps; use"
+        f"the nonparametric prior of {len(error)} groups did not converge in {n_steps} steps; use"
         ' correction="eb".'
     )
 

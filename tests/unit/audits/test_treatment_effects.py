@@ -193,6 +193,28 @@ def test_features_give_the_regression_adjusted_effect(data):
     assert found.details["B"] != plain.details["B"]
 
 
+def test_features_and_clusters_go_together(data):
+    found = audit(data, features=["x"], cluster="u").treatment_effects(collapse="aipw", n_repeats=1)
+    plain = audit(data, features=["x"]).treatment_effects(collapse="aipw", n_repeats=1)
+    assert_allclose(found.details["B"], plain.details["B"], rtol=1e-9)
+    assert found.details["B_se"] != plain.details["B_se"]
+
+
+def test_groups_too_small_for_halves_leave_the_evaluation_out():
+    rng = np.random.default_rng(2)
+    n = 120
+    table = {
+        "g": np.arange(n) % 2,
+        "t": np.arange(n) // 2 % 2,
+        "y": (rng.random(n) < 0.08).astype(float),
+        "f": rng.uniform(1.0, 1.4, n),
+    }
+    table["y"][:4] = 1.0
+    found = audit(table).treatment_effects()
+    assert found.details["evaluation"] is None
+    assert any(note.code == "no-evaluation" for note in found.notes)
+
+
 def test_split_uses_halves_and_says_what_it_costs(data, result):
     found = audit(data).treatment_effects(split=True, n_repeats=0)
     ratio = np.array(found.details["B_se"]) / np.array(result.details["B_se"])
@@ -241,6 +263,7 @@ def test_groups_that_cannot_be_tested_are_findings_with_a_reason():
         "g=d": "no-variation",
     }
     assert found.details["group"] == ["g=c", "g=e", "g=f"]
+    assert "finding-0-after" not in {line.get_gid() for line in found.plot().lines}
     assert {n.code for n in found.notes} >= {"few-groups", "evaluation-groups"}
 
 

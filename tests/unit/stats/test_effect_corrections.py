@@ -3,9 +3,10 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import optimize, stats
 
-from equipoise.exceptions import DataError, InvalidParameterError
+from equipoise.exceptions import ConvergenceError, DataError, InvalidParameterError
 from equipoise.stats.effect_corrections import (
     CORRECTIONS,
+    _line_search,
     correction_amounts,
     default_correction,
     mixing_prior,
@@ -86,6 +87,17 @@ def test_nonparametric_prior_satisfies_the_optimality_conditions(rng):
     assert gradient.max() < 1 + 1e-3
     assert_allclose(prior.mass.sum(), 1.0)
     assert len(prior.point) < 20
+
+
+def test_a_prior_that_does_not_converge_says_so():
+    with pytest.raises(ConvergenceError, match=r"6 groups did not converge in 1 steps"):
+        mixing_prior(B, S, n_steps=1)
+
+
+def test_a_step_without_gain_is_not_taken():
+    likelihood = np.array([[1.0, 0.1], [1.0, 0.2]])
+    mass = np.array([1.0, 0.0])
+    assert_allclose(_line_search(likelihood, mass, np.array([0.0, 1.0])), mass)
 
 
 def test_common_correction_of_an_unseen_group():

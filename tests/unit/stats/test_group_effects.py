@@ -76,6 +76,8 @@ def test_a_group_without_control_positives_still_counts_in_the_rest():
         ("difference", "auto", False, False, "mean"),
         ("difference", "auto", True, True, "aipw"),
         ("difference", "auto", True, False, "mean"),
+        ("difference", "mean", True, True, "mean"),
+        ("difference", "aipw", True, True, "aipw"),
         ("relative", "positives", False, False, "positives"),
     ],
 )

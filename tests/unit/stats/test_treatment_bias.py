@@ -6,7 +6,12 @@ from scipy import stats
 from equipoise.exceptions import DataError, InvalidParameterError
 from equipoise.stats.group_effects import effect_moments, group_errors
 from equipoise.stats.ratio_tests import score_interval
-from equipoise.stats.treatment_bias import bias_estimates, error_tests, treatment_bias
+from equipoise.stats.treatment_bias import (
+    bias_covariance,
+    bias_estimates,
+    error_tests,
+    treatment_bias,
+)
 
 
 def trial(*groups, predicted=1.5):
@@ -118,6 +123,8 @@ def test_pooled_rest_equals_stratified_rest_under_equal_shares():
     stratified = treatment_bias(errors)
     assert_allclose(pooled.rest, stratified.rest)
     assert_allclose(pooled.bias.se, stratified.bias.se, rtol=0.01)
+    covariance = bias_covariance(errors, rest="pooled")
+    assert_allclose(np.sqrt(np.diag(covariance)), bias_estimates(errors, rest="pooled")[1])
 
 
 def test_one_group_has_no_rest():
