@@ -21,7 +21,7 @@ NEGLIGIBLE = 1e-12
 FAR = 3000.0
 """Beyond this, in units of the largest weight, plus four for each weight, the tail underflows."""
 
-BLOCK, MOST_POINTS = 64, 64 * 400
+BLOCK, MOST_POINTS = 32, 32 * 800
 """Points of the integration rule that are taken at a time, and at most."""
 
 
@@ -85,12 +85,13 @@ class ChiSquareMixture:
             # The tail is nearly exponential, so its logarithm is nearly a line.
             return float(np.log(max(self.sf(q), 1e-300) / tail))
 
-        low, high = 0.95 * guess, 1.05 * guess
+        room = 0.05 / np.sqrt(first**2 / square)
+        low, high = (1.0 - room) * guess, (1.0 + room) * guess
         while excess(low) < 0.0:
             low *= 0.7
         while excess(high) > 0.0:
             high *= 1.4
-        return float(optimize.brentq(excess, low, high, xtol=1e-9 * guess, rtol=1e-9))
+        return float(optimize.brentq(excess, low, high, xtol=1e-8 * guess, rtol=1e-8))
 
     def _positive(self) -> tuple[FloatArray, FloatArray | None]:
         lam = check_finite("weights", self.weights, ndim=1)
@@ -225,7 +226,7 @@ def _tail(q: float, lam: FloatArray, taken: FloatArray | None) -> float:
     gap = 0.5 - saddle
     pole = (np.sqrt(1.0 + 4.0 * bend * saddle) - 1.0) / (2.0 * bend)
     branch = (1.0 - np.sqrt(max(1.0 - 4.0 * bend * gap, 0.0))) / (2.0 * bend)
-    width = min(0.125 * scale, pole / 6.0, branch / 6.0)
+    width = min(0.2 * scale, pole / 6.0, branch / 6.0)
     area, start = 0.0, 0
     while start < MOST_POINTS:
         u = width * np.arange(start, start + BLOCK)
