@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+from equipoise._typing import Multiplicity
 from equipoise.audits.result import SCHEMA_VERSION, AuditResult
 from equipoise.exceptions import InvalidParameterError
 
@@ -68,7 +69,7 @@ class Dossier:
     title: str
     created: str
     plan: str
-    multiplicity: str
+    multiplicity: Multiplicity
     data: dict[str, Any]
     versions: dict[str, str]
     checks: tuple[Check, ...]

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from equipoise._typing import Multiplicity
 from equipoise.audits.finding import Decision, Finding
 from equipoise.audits.formats import decision_word, estimand_words, number, p_value, shortened
 
@@ -13,6 +14,7 @@ __all__ = [
     "finding_words",
     "headline",
     "legend_words",
+    "multiplicity_words",
     "picture_words",
     "question_words",
 ]
@@ -33,9 +35,12 @@ _LEGENDS = {
     " colour says.",
     "predictive_parity": "Lines are mean outcomes by score, one for each group; shaded bands hold"
     " for all scores together.",
-    "improvability": "Points are the values of status quo and candidate on rows that the candidate"
-    " was not built on.",
+    "improvability": "Left: status quo and candidate on rows the candidate was not built on, one"
+    " point for each split. Middle: the p-value of each requirement by split. Right: the p-value of"
+    " ever larger improvements; those below the dashed line are shown.",
     "inequality": "Bars are parts of the index, lines their intervals.",
+    "treatment_effects": "Filled points are biases with their intervals, hollow ones what a"
+    " correction would leave; below, how prediction errors spread over the groups.",
 }
 
 
@@ -79,6 +84,25 @@ def picture_words(result: "AuditResult") -> tuple[str, str]:
 def legend_words(result: "AuditResult") -> str:
     """Say how to read the picture of a result."""
     return _LEGENDS.get(result.audit, _LEGENDS["disparity"])
+
+
+def multiplicity_words(levels: Sequence[float], multiplicity: Multiplicity) -> str:
+    """Say how often a plan like this one reports something when there is nothing to report."""
+    if len(levels) == 1:
+        return f"The plan asks one question, at the {100 * levels[0]:g}% level."
+    bound = 100 * min(sum(levels), 1.0)
+    if multiplicity == "bonferroni":
+        return (
+            f"The plan asks {len(levels)} questions and shares one level of {bound:.3g}% among them"
+            " (Bonferroni): the chance that any of them is answered wrongly is at most that, as far"
+            " as each keeps its own level."
+        )
+    return (
+        f"The plan asks {len(levels)} questions, each at its own level, which add up to"
+        f" {bound:.3g}%: if there were nothing to find anywhere, the chance that at least one of"
+        ' them reports something could be as large as that. Set multiplicity = "bonferroni" under'
+        " [report] to share one level among them."
+    )
 
 
 def headline(result: "AuditResult") -> str:

@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.resources import as_file, files
@@ -17,7 +18,7 @@ from equipoise.audits.dossier import Dossier
 from equipoise.audits.execution import execute
 from equipoise.audits.gate import junit_xml, outcome, tripped
 from equipoise.audits.plan import Plan, PlannedCheck, read_plan
-from equipoise.audits.tables import table
+from equipoise.audits.tables import WIDTH, table
 from equipoise.cli.files import check_writable, write_all
 
 __all__ = ["audit", "demo"]
@@ -164,9 +165,12 @@ def findings(dossier: Dossier, *, quiet: bool) -> str:
             f"{check.id}: {outcome(check.result).value}: {wording.headline(check.result)}\n"
             for check in dossier.checks
         )
-    rule = "=" * 80
-    return "".join(
+    rule = "=" * WIDTH
+    parts = [
         f"{rule}\n{check.id}: {wording.question_words(check.result)}\n{rule}\n"
         f"{table(check.result)}\n\n"
         for check in dossier.checks
-    )
+    ]
+    levels = [check.result.alpha for check in dossier.checks]
+    parts.append(textwrap.fill(wording.multiplicity_words(levels, dossier.multiplicity), WIDTH))
+    return "".join(parts) + "\n"

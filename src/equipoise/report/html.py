@@ -85,31 +85,13 @@ def html_report(dossier: Dossier) -> str:
     return environment.get_template("report.html.j2").render(
         dossier=dossier,
         sections=[(section, [_view(c) for c in section.checks]) for section in sections(dossier)],
-        multiplicity=multiplicity_words(dossier),
+        multiplicity=wording.multiplicity_words(
+            [check.result.alpha for check in dossier.checks], dossier.multiplicity
+        ),
         explorer=explorer_state([c.result for c in dossier.checks if c.question == "inequality"]),
         script=Markup(script),  # noqa: S704  (ours)
         style=Markup(style),  # noqa: S704  (ours)
         script_hash=digest,
-    )
-
-
-def multiplicity_words(dossier: Dossier) -> str:
-    """Say how often a plan like this one reports something when there is nothing to report."""
-    levels = [check.result.alpha for check in dossier.checks]
-    if len(levels) == 1:
-        return f"The plan asks one question, at the {100 * levels[0]:g}% level."
-    bound = min(sum(levels), 1.0)
-    if dossier.multiplicity == "bonferroni":
-        return (
-            f"The plan asks {len(levels)} questions and shares one level of {100 * bound:.3g}%"
-            " among them (Bonferroni): the chance that any of them is answered wrongly is at most"
-            " that, as far as each keeps its own level."
-        )
-    return (
-        f"The plan asks {len(levels)} questions, each at its own level, which add up to"
-        f" {100 * bound:.3g}%: if there were nothing to find anywhere, the chance that at least"
-        " one of them reports something could be as large as that. Set"
-        ' multiplicity = "bonferroni" under [report] to share one level among them.'
     )
 
 
