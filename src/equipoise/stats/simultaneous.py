@@ -105,9 +105,12 @@ def max_t_test(
     z = stats.norm.isf(tail)
     draws = gaussian_draws(covariance / np.outer(se, se), rng=rng)
     largest = np.sort(np.abs(draws).max(axis=1))[::-1]
-    adjusted = np.minimum(tail_share(largest, z) * n_comparisons, 1.0)
+    # Never less than for one estimate alone, whatever the draws.
+    share = np.maximum(tail_share(largest, z), 2.0 * tail)
+    adjusted = np.minimum(share * n_comparisons, 1.0)
     rank = max(int(np.floor((1.0 - level) * (len(largest) + 1) + 1e-9)), 1)
-    critical = stats.t.isf(stats.norm.sf(largest[rank - 1]), degrees) / shrink
+    cutoff = max(float(largest[rank - 1]), float(stats.norm.isf((1.0 - level) / 2.0)))
+    critical = stats.t.isf(stats.norm.sf(cutoff), degrees) / shrink
     return SimultaneousTest(
         standard_error=se,
         statistic=np.sign(estimate) * z,

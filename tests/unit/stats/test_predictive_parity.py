@@ -190,6 +190,16 @@ def test_satterthwaite_widens_the_band_when_few_units_carry_the_variance():
     assert few.high[0] - few.low[0] > many.high[0] - many.low[0]
 
 
+def test_adjusted_p_values_are_never_below_raw_ones(rng):
+    for _ in range(20):
+        estimate = rng.normal(size=3)
+        test = max_t_test(estimate, np.eye(3), np.full(3, 0.01), rng=rng)
+        assert np.all(test.p_value_adjusted >= test.p_value)
+        one = max_t_test(estimate[:1], np.eye(1), np.full(1, 0.01), confidence_level=0.8, rng=rng)
+        assert one.p_value_adjusted[0] >= one.p_value[0]
+        assert (one.low[0] > 0 or one.high[0] < 0) == (one.p_value_adjusted[0] <= 0.2)
+
+
 def test_an_enormous_statistic_stays_finite():
     test = max_t_test(np.array([1e6]), np.eye(1), np.array([1e-6]))
     assert np.isfinite(test.statistic[0])
