@@ -13,11 +13,9 @@ from equipoise.stats.benefit_moments import BenefitMoments
 from equipoise.stats.entropy import entropy_index, kernel
 from equipoise.stats.entropy_cap import index_cap, kappa_scheme
 from equipoise.stats.entropy_decomposition import decompose
+from equipoise.stats.entropy_errors import cost_free_mean, deviation_slope, error_cost
 from equipoise.stats.entropy_geometry import (
-    cost_free_mean,
-    deviation_slope,
     domain_parallelogram,
-    error_cost,
     index_from_error_rates,
     index_from_mean,
     is_monotone,
