@@ -100,20 +100,16 @@ def effect_sums(
             n_blocks=n_blocks,
             seed=seed,
         )
-    y, f = table.y_true, table.effect_pred
-    known = {"one": nw.lit(1.0), "y": y, "f": f, "yf": y * f}
-    if control_pred is not None:
-        mu0 = nw.col(control_pred).cast(nw.Float64)
-        known |= {"mu0": mu0, "mu0f": mu0 * f}
-    if treated_pred is not None:
-        known["mu1"] = nw.col(treated_pred).cast(nw.Float64)
+    known = _expressions(table, control_pred, treated_pred)
     names = effect_quantities(measure, kind, treated_pred=treated_pred is not None)
     by_outcome = kind in {"control", "positives"}
     arms = arm_cells(
         table,
         {name: known[name] for name in names},
         NEEDS,
-        sums={"negative": _flag(y < 0.0), "zero": _flag(y == 0.0)} if by_outcome else None,
+        sums={"negative": _flag(table.y_true < 0.0), "zero": _flag(table.y_true == 0.0)}
+        if by_outcome
+        else None,
         columns=columns,
         n_blocks=n_blocks,
         seed=seed,
@@ -128,6 +124,20 @@ def effect_sums(
         collapse=kind,
         notes=dropped_notes(arms.cells),
     )
+
+
+def _expressions(
+    table: Table, control_pred: str | None, treated_pred: str | None
+) -> dict[str, nw.Expr]:
+    """Return the row quantities by the names that the engine uses."""
+    y, f = table.y_true, table.effect_pred
+    known = {"one": nw.lit(1.0), "y": y, "f": f, "yf": y * f}
+    if control_pred is not None:
+        mu0 = nw.col(control_pred).cast(nw.Float64)
+        known |= {"mu0": mu0, "mu0f": mu0 * f}
+    if treated_pred is not None:
+        known["mu1"] = nw.col(treated_pred).cast(nw.Float64)
+    return known
 
 
 def _from_rows(

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from equipoise._checks import check_fraction, check_integer, check_number, check_option, check_rng
-from equipoise._typing import Collapse, EffectAdjust, EffectMeasure, FloatArray, Rest, Rng
+from equipoise._typing import Collapse, EffectAdjust, EffectMeasure, Rest, Rng
 from equipoise.audits.effect_sums import EffectSums, effect_sums
 from equipoise.audits.finding import ConfidenceInterval, Decision, Finding, JointTest, Note
 from equipoise.audits.progress import progress_bar
@@ -92,15 +92,7 @@ def treatment_effects(
     rng: Rng = None,
 ) -> AuditResult:
     """Test whether predicted effects are equally accurate; see `Audit.treatment_effects`."""
-    check_fraction("alpha", alpha)
-    check_fraction("confidence_level", confidence_level)
-    check_option("adjust", adjust, EffectAdjust)
-    check_option("rest", rest, Rest)
-    check_integer("n_repeats", n_repeats)
-    if margin is not None:
-        check_number("margin", margin, low=np.finfo(float).tiny)
-    if arm_ratio is not None:
-        check_number("arm_ratio", arm_ratio, low=np.finfo(float).tiny)
+    _check_options(alpha, confidence_level, adjust, rest, n_repeats, margin, arm_ratio)
     generator = check_rng(rng)
     sums = effect_sums(
         table,
@@ -125,7 +117,7 @@ def treatment_effects(
     }
     if table.roles.cluster is not None:
         details["n_clusters"] = sums.moments.n_units
-    bias = joint = None
+    bias = None
     if len(errors.tested) >= 2:
         options: dict[str, Any] = {
             "rest": rest,
@@ -134,17 +126,15 @@ def treatment_effects(
             "rng": generator,
         }
         bias = treatment_bias(errors, margin=margin, **options)
-        joint = _joint(bias.equal, alpha)
-        notes += _adjust_notes(adjust, len(errors.tested))
-        rule, more, extra = _corrections(errors, alpha)
+        rule, corrections, extra = _corrections(errors, alpha)
+        notes += [*_adjust_notes(adjust, len(errors.tested)), *extra]
+        corrected = corrected_errors(errors, np.array(corrections["corrections"][rule]))
+        left = treatment_bias(corrected, **options)
+        details |= _numbers(sums.groups, errors, bias, left) | corrections
+        details["evaluation"], extra = _evaluation(
+            sums, measure, arm_ratio, n_repeats, alpha, generator
+        )
         notes += extra
-        left = treatment_bias(corrected_errors(errors, more["corrections"][rule]), **options)
-        evaluation = None
-        if n_repeats:
-            evaluation, extra = _evaluation(sums, measure, arm_ratio, n_repeats, alpha, generator)
-            notes += extra
-        details |= _numbers(sums.groups, errors, bias, left) | _json(more)
-        details["evaluation"] = evaluation
     word = "relative effect" if measure == "relative" else "effect"
     return AuditResult(
         audit="treatment_effects",
@@ -161,10 +151,30 @@ def treatment_effects(
             alpha=alpha,
             confidence_level=confidence_level,
         ),
-        joint=joint,
+        joint=None if bias is None else _joint(bias.equal, alpha),
         notes=tuple(notes),
         details=details,
     )
+
+
+def _check_options(
+    alpha: float,
+    confidence_level: float,
+    adjust: EffectAdjust,
+    rest: Rest,
+    n_repeats: int,
+    margin: float | None,
+    arm_ratio: float | None,
+) -> None:
+    check_fraction("alpha", alpha)
+    check_fraction("confidence_level", confidence_level)
+    check_option("adjust", adjust, EffectAdjust)
+    check_option("rest", rest, Rest)
+    check_integer("n_repeats", n_repeats)
+    if margin is not None:
+        check_number("margin", margin, low=np.finfo(float).tiny)
+    if arm_ratio is not None:
+        check_number("arm_ratio", arm_ratio, low=np.finfo(float).tiny)
 
 
 def _errors(
@@ -186,8 +196,10 @@ def _corrections(errors: GroupErrors, alpha: float) -> tuple[str, dict[str, Any]
     """Return the default rule, the amounts of every rule with the prior, and notes."""
     size = len(errors.tested)
     rules = [c for c in CORRECTIONS if c != "npmle" or size >= MANY_GROUPS]
-    amounts: dict[str, FloatArray] = {
-        rule: correction_amounts(errors.error, errors.error_se, method=rule, alpha=alpha).amount
+    amounts: dict[str, list[float]] = {
+        rule: correction_amounts(
+            errors.error, errors.error_se, method=rule, alpha=alpha
+        ).amount.tolist()
         for rule in rules
     }
     prior = normal_prior(errors.error, errors.error_se)
@@ -216,6 +228,8 @@ def _evaluation(
     alpha: float,
     rng: np.random.Generator,
 ) -> tuple[dict[str, Any] | None, list[Note]]:
+    if not n_repeats:
+        return None, []
     try:
         with progress_bar("Evaluating corrections on held-out halves") as progress:
             found = evaluate_corrections(
@@ -290,11 +304,6 @@ def _numbers(
             "A_ci": intervals(left.bias),
         },
     }
-
-
-def _json(found: dict[str, Any]) -> dict[str, Any]:
-    amounts = {rule: amount.tolist() for rule, amount in found["corrections"].items()}
-    return found | {"corrections": amounts}
 
 
 def _chi_square(test: ChiSquareTest) -> dict[str, float]:
