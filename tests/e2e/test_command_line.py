@@ -235,6 +235,21 @@ def test_an_unreadable_file_is_named(run, tmp_path):
     assert "Cannot read 'loans.parquet'" in complaint(run("init", "loans.parquet", cwd=tmp_path))
 
 
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"sex,approved\nF\xe9,1\nM,0\n", "it is not UTF-8 text. Convert it first."),
+        (b"", "the file is empty."),
+        (bytes(range(256)) * 3, "Cannot read 'loans.csv'"),
+        (b"sex,approved\n", "The table has no rows."),
+    ],
+)
+def test_a_file_that_is_no_table_is_named_with_the_reason(run, tmp_path, content, reason):
+    (tmp_path / "loans.csv").write_bytes(content)
+    assert reason in complaint(run("init", "loans.csv", cwd=tmp_path))
+    assert not (tmp_path / "audit.toml").exists()
+
+
 @pytest.mark.parametrize("option", ["--output", "--json", "--junit"])
 def test_a_missing_folder_is_found_before_the_work(run, loans, option):
     plan = write_plan(loans.parent)

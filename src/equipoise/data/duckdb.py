@@ -11,6 +11,8 @@ __all__ = ["check_one_schema", "connection", "csv_dialect", "from_arrow", "read"
 # What csv writers use for "missing"; anything else is text.
 NULL_WORDS = ["", "NA", "N/A", "NaN", "nan", "NULL", "null", "None"]
 
+NOT_TEXT = "it is not UTF-8 text. Convert it first."
+
 CSV_ENDINGS = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".csv.zst")
 PARQUET_ENDINGS = (".parquet", ".pq")
 
@@ -71,9 +73,9 @@ def read(path: str) -> Any:
         # Binding reads only headers; one row shows corrupt files before an audit is under way.
         relation.limit(1).fetchall()
     except duckdb.Error as error:
-        raise DataError(f"Cannot read {path!r}: {_one_line(error)}") from error
+        raise DataError(f"Cannot read {path!r}: {_reason(error, path)}") from error
     except UnicodeDecodeError as error:
-        raise DataError(f"Cannot read {path!r}: it is not UTF-8 text. Convert it first.") from error
+        raise DataError(f"Cannot read {path!r}: {NOT_TEXT}") from error
     if kind == "csv" and len(relation.columns) == 1:
         raise DataError(
             f"{path!r} has a single column {relation.columns[0]!r}; the delimiter must be a comma,"
@@ -142,6 +144,17 @@ def resolve(path: str) -> tuple[str, str]:
         return path, "csv"
     endings = ", ".join((*CSV_ENDINGS, *PARQUET_ENDINGS))
     raise DataError(f"{path!r} has an unknown ending; known are {endings}.")
+
+
+def _reason(error: Exception, path: str) -> str:
+    """Say in the reader's words what DuckDB says in its own."""
+    if Path(path).is_file() and Path(path).stat().st_size == 0:
+        return "the file is empty."
+    if "not utf-8" in str(error):
+        return NOT_TEXT
+    if "sniffing file" in str(error):
+        return "no delimiter gives every line the same columns; is it a csv file?"
+    return _one_line(error)
 
 
 def _one_line(error: Exception) -> str:
