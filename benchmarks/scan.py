@@ -29,6 +29,19 @@ def scan(file):
     return rows, yhat / rows
 
 
+def grouped(file):
+    import duckdb
+
+    engine = duckdb.connect()
+    engine.execute("SET enable_progress_bar = false")
+    keys = ", ".join((*GROUPS, "y", "yhat"))
+    found = engine.execute(
+        f"SELECT {keys}, count(*) FROM read_parquet('{file}') GROUP BY {keys}"
+    ).fetchall()
+    assert len(found) >= 9_600
+    return (sum(row[-1] for row in found),)
+
+
 def audit(file):
     import equipoise as eq
 
@@ -53,26 +66,32 @@ def same(ours, theirs):
 
 def _rows(prepare, n) -> list[Row]:
     prepare()
-    plain = measure(scan, prepare)
+    whole = measure(audit, prepare)
     return [
         compare(
             f"the cells alone, {n:,} rows",
             measure(cells, prepare),
-            plain,
-            peer="plain DuckDB scan",
+            hand := measure(grouped, prepare),
+            peer="hand-written GROUP BY in DuckDB",
             same=same,
         ),
         compare(
             f"disparity audit, {n:,} rows, 21,707 subgroups",
-            measure(audit, prepare),
-            plain,
+            whole,
+            hand,
+            peer="hand-written GROUP BY in DuckDB",
+            same=same,
+        ),
+        compare(
+            f"disparity audit, {n:,} rows, 21,707 subgroups",
+            whole,
+            measure(scan, prepare),
             peer="plain DuckDB scan",
             target="within 3x, under 1 GB at 37e6 rows",
             same=same,
-            note="At a million rows most of the audit is the tests and intervals of 21,707"
-            " subgroups, which does not grow with the rows."
-            if n < LARGE
-            else "",
+            note="The scan adds up lengths of dictionary entries, so it is cheaper than any query"
+            " that looks at every value. Importing the package and the tests and intervals of"
+            " 21,707 subgroups, about 2 CPU seconds, do not grow with the rows.",
         ),
     ]
 
