@@ -70,9 +70,7 @@ def test_size_of_the_procedure_with_capacity(rng, rows_each):
     reps = 100
     hits = np.zeros(3, dtype=int)
     for _ in range(reps):
-        data = population(
-            rng, 1200 if rows_each == 1 else 600, rows_each=rows_each, alternative=False
-        )
+        data = population(rng, 1500, rows_each=rows_each, alternative=False)
         p = procedure(rng, data, n_splits=3, cluster=rows_each > 1)
         combined = [combine_splits(p, "median"), combine_splits(p, "exch_median"), p[0]]
         hits += np.array(combined) <= 0.10
