@@ -151,6 +151,7 @@ def _columns(result: AuditResult) -> list[Column]:
     columns = [
         _words("Estimand", [formats.estimand_words(f.estimand) for f in findings]),
         _words("Compared with", [f.reference for f in findings]),
+        Column(name="n", cells=[Cell(text=f"{f.n:,}", value=f.n) for f in findings]),
         Column(name="Value", cells=own if values else []),
         Column(name="Reference value", cells=target if len(set(target)) > 1 else []),
         Column(name="Estimate", cells=[_number(f.estimate) for f in findings]),
@@ -158,7 +159,6 @@ def _columns(result: AuditResult) -> list[Column]:
         Column(name="High", cells=_bounds(high, findings)),
         Column(name="p", cells=adjusted),
         Column(name="Unadjusted p", cells=raw if raw != adjusted else []),
-        Column(name="n", cells=[Cell(text=f"{f.n:,}", value=f.n) for f in findings]),
         Column(name="Statistic", cells=[_number(f.statistic) for f in findings]),
         _words("Method", [f.method.replace("_", " ") for f in findings]),
     ]
