@@ -11,7 +11,7 @@ from scipy import optimize, special
 
 from equipoise._checks import check_finite, check_fraction, check_number
 from equipoise._typing import FloatArray
-from equipoise.exceptions import InvalidParameterError
+from equipoise.exceptions import ConvergenceError, InvalidParameterError
 
 __all__ = ["ChiSquareMixture", "chi_square_mixture_isf", "chi_square_mixture_sf"]
 
@@ -243,5 +243,8 @@ def _tail(q: float, lam: FloatArray, taken: FloatArray | None) -> float:
         area += float(values.sum())
         start += BLOCK
         if np.abs(values).max() < 1e-15 * abs(area):
-            break
-    return float(np.clip(area * width * np.exp(height) / np.pi, 0.0, 1.0))
+            return float(np.clip(area * width * np.exp(height) / np.pi, 0.0, 1.0))
+    raise ConvergenceError(
+        f"the tail of a chi-square mixture did not converge in {MOST_POINTS} points; the weights"
+        f" are {lam.min():g} to {lam.max():g} of the largest eigenvalue."
+    )

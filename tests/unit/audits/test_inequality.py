@@ -333,3 +333,12 @@ def test_a_plan_can_ask_for_inequality(rng, tmp_path):
     assert results[0].findings[0].estimate == pytest.approx(direct.findings[0].estimate)
     assert results[1].details["cap"]["kappa"] == 4
     assert results[2].details["cap"]["kind"] == "assistive"
+
+
+def test_one_outcome_has_no_error_rates(rng):
+    rows = people(rng)
+    rows["y"] = np.zeros(400, dtype=int)
+    found = audit(rows, y_score=None).inequality("speicher", order=2)
+    assert found.details["error_rates"]["fpr"] is None
+    with pytest.raises(InvalidParameterError, match="people of both outcomes"):
+        audit(rows, y_score=None).inequality(benefit_design(0.5, 3, "punitive"))

@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from equipoise.exceptions import InvalidParameterError
+from equipoise.exceptions import ConvergenceError, InvalidParameterError
+from equipoise.stats import chi_square_mixture
 from equipoise.stats.chi_square_mixture import (
     ChiSquareMixture,
     chi_square_mixture_isf,
@@ -120,3 +121,17 @@ def test_unit_of_the_weights_does_not_matter(unit):
     for value in (0.2, 1.0426, 8.0):
         assert scaled.sf(unit * value) == pytest.approx(law.sf(value), rel=1e-9)
     assert scaled.isf(0.05) == pytest.approx(unit * law.isf(0.05), rel=1e-7)
+
+
+def test_too_few_points_are_an_error_and_no_number(monkeypatch):
+    monkeypatch.setattr(chi_square_mixture, "MOST_POINTS", 0)
+    with pytest.raises(ConvergenceError, match="did not converge in 0 points"):
+        chi_square_mixture_sf(3.0, [2.0, 1.0])
+
+
+@pytest.mark.parametrize("tail", [0.9, 0.3, 1e-6])
+def test_quantile_of_very_unequal_weights(tail):
+    lam = [50.0, *[0.2] * 40]
+    assert chi_square_mixture_sf(chi_square_mixture_isf(tail, lam), lam) == pytest.approx(
+        tail, rel=1e-6
+    )
