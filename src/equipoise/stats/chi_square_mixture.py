@@ -21,6 +21,9 @@ NEGLIGIBLE = 1e-12
 FAR = 3000.0
 """Beyond this, in units of the largest weight, plus four for each weight, the tail underflows."""
 
+STEEPNESS = 3.0
+"""Slope of the asymptotes of the path."""
+
 BLOCK, MOST_POINTS = 32, 32 * 800
 """Points of the integration rule that are taken at a time, and at most."""
 
@@ -128,9 +131,9 @@ def chi_square_mixture_sf(value: float, weights: object) -> float:
     Notes
     -----
     The tail is :math:`\frac{1}{2\pi i}\int e^{K(s) - s q} s^{-1} ds` with the cumulant generating
-    function :math:`K(s) = -\frac12 \sum \log(1 - 2\lambda_k s)`. The path is a parabola through the
-    saddlepoint, open to the right and tangent to the path of steepest descent: the integrand has
-    one hump, no oscillation, and dies off like a normal density. Ruben's series, the usual method,
+    function :math:`K(s) = -\frac12 \sum \log(1 - 2\lambda_k s)`. The path is a hyperbola through
+    the saddlepoint, open to the right and tangent to the path of steepest descent: the integrand
+    has one hump, hardly oscillates, and dies off quickly. Ruben's series, the usual method,
     gives the same numbers, but needs a number of terms in proportion to the ratio of the largest to
     the smallest weight; here the ratio does not matter.
 
@@ -193,7 +196,7 @@ def _largest_eigenvalue(lam: FloatArray, taken: FloatArray | None) -> float:
 
 
 def _tail(q: float, lam: FloatArray, taken: FloatArray | None) -> float:
-    """Integrate along a parabola through the saddlepoint; the largest eigenvalue is one."""
+    """Integrate along a hyperbola through the saddlepoint; the largest eigenvalue is one."""
 
     def cumulants(s: float) -> tuple[float, float]:
         """Return K and its slope."""
@@ -217,29 +220,39 @@ def _tail(q: float, lam: FloatArray, taken: FloatArray | None) -> float:
     second = max((right - left) / (2.0 * step), 1e-300)
     third = max((right - 2.0 * cumulants(saddle)[1] + left) / step**2, 0.0)
     scale = 1.0 / np.sqrt(second + 1.0 / saddle**2)
-    # Any bend to the right is valid; this one follows the path of steepest descent.
+    # A hyperbola with the bend of the path of steepest descent at its vertex. Its asymptotes keep
+    # it away from the branch cuts of small weights, which a parabola would run into.
     bend = max(third / (6.0 * second), 1e-4 / scale)
+    up = 1.0 / (2.0 * STEEPNESS * bend)
+    across = up / STEEPNESS
     height = cumulants(saddle)[0] - saddle * q - np.log(saddle)
 
     # The rule of equal steps converges like exp(-2 pi distance / step) for a smooth integrand, with
-    # the distance of the pole at 0 and of the branch point at 1/2 from the path.
-    gap = 0.5 - saddle
-    pole = (np.sqrt(1.0 + 4.0 * bend * saddle) - 1.0) / (2.0 * bend)
-    branch = (1.0 - np.sqrt(max(1.0 - 4.0 * bend * gap, 0.0))) / (2.0 * bend)
-    width = min(0.2 * scale, pole / 6.0, branch / 6.0)
+    # the distance, in the parameter, of the pole at 0, of the branch point at 1/2, and of the strip
+    # beyond which the integrand grows.
+    def reach(y: float) -> float:
+        return float(saddle + across * (np.cos(y) - 1.0) - up * np.sin(y))
+
+    quarter = 0.5 * np.pi
+    pole = optimize.brentq(reach, 0.0, quarter) if reach(quarter) < 0.0 else quarter
+    branch = quarter
+    if reach(-quarter) > 0.5:
+        branch = -optimize.brentq(lambda y: reach(y) - 0.5, -quarter, 0.0)
+    strip = np.arctan(1.0 / STEEPNESS)
+    width = min(0.2 * scale / up, pole / 6.0, branch / 6.0, strip / 6.0)
     area, start = 0.0, 0
     while start < MOST_POINTS:
-        u = width * np.arange(start, start + BLOCK)
-        s = saddle + bend * u * u + 1j * u
+        t = width * np.arange(start, start + BLOCK)
+        s = saddle + across * (np.cosh(t) - 1.0) + 1j * up * np.sinh(t)
         factor = 1.0 - 2.0 * lam[:, None] * s
         exponent = -0.5 * np.sum(np.log(factor), axis=0) - s * q - np.log(s) - height
         if taken is not None:
             exponent -= 0.5 * np.log(1.0 + 2.0 * s * np.sum(taken[:, None] / factor, axis=0))
-        values = (np.exp(exponent) * (1.0 - 2j * bend * u)).real
+        values = (np.exp(exponent) * (up * np.cosh(t) - 1j * across * np.sinh(t))).real
         if start == 0:
             # The saddlepoint itself counts half; there, and only there, two logarithms of negative
             # numbers could add up to the wrong branch.
-            values[0] = 0.5
+            values[0] = 0.5 * up
         area += float(values.sum())
         start += BLOCK
         if np.abs(values).max() < 1e-15 * abs(area):

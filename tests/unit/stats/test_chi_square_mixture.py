@@ -129,6 +129,14 @@ def test_too_few_points_are_an_error_and_no_number(monkeypatch):
         chi_square_mixture_sf(3.0, [2.0, 1.0])
 
 
+@pytest.mark.parametrize("value", [5.0, 9.0, 20.0, 100.0, 900.0])
+def test_one_large_weight_among_many_small_ones(value):
+    lam = [50.0, *[0.2] * 40]
+    np.testing.assert_allclose(
+        chi_square_mixture_sf(value, lam), ruben(value, lam, 40_000), rtol=1e-9
+    )
+
+
 @pytest.mark.parametrize("tail", [0.9, 0.3, 1e-6])
 def test_quantile_of_very_unequal_weights(tail):
     lam = [50.0, *[0.2] * 40]
