@@ -46,12 +46,12 @@ def ours(frame):
     return {finding.group: finding.estimate for finding in result.findings}
 
 
-def _fairlearn(frame, n_boot):
+def _fairlearn(frame, n_boot, sizes=(1, 2, 3)):
     from fairlearn.metrics import MetricFrame, selection_rate
 
     rates = {}
     y = frame["selected"]
-    for size in (1, 2, 3):
+    for size in sizes:
         for chosen in combinations(COLUMNS, size):
             found = MetricFrame(
                 metrics=selection_rate,
@@ -70,22 +70,27 @@ def _fairlearn(frame, n_boot):
     return rates
 
 
-def fairlearn_2(frame):
-    return _fairlearn(frame, 2)
+def fairlearn_finest(frame):
+    return _fairlearn(frame, 2, sizes=(3,))
 
 
-def fairlearn_20(frame):
-    return _fairlearn(frame, 20)
+def fairlearn_10(frame):
+    return _fairlearn(frame, 10)
 
 
 def fairlearn_1000(frame):
     return _fairlearn(frame, BOOTSTRAPS)
 
 
+def _evaluations(n_boot):
+    return n_boot + 1  # the table itself, and each bootstrap sample
+
+
 def same(ours, theirs):
-    assert sorted(ours) == sorted(theirs)
-    for group, rate in ours.items():
-        assert abs(rate - theirs[group]) < 1e-12, group
+    """Every rate that fairlearn was asked for is ours too: all 83, or the 36 finest."""
+    assert len(theirs) in {36, 83}
+    for group, rate in theirs.items():
+        assert abs(rate - ours[group]) < 1e-12, group
 
 
 TARGET = "10,000x faster at 1e6 rows"
@@ -97,23 +102,24 @@ def rows() -> list[Row]:
         compare(
             "83 subgroups of 3 columns, 7,214 rows",
             measure(ours, compas_sized),
-            measure(fairlearn_20, compas_sized, repeats=1),
+            measure(fairlearn_10, compas_sized, repeats=1),
             peer="fairlearn, n_boot=1000",
-            times=BOOTSTRAPS / 20,
+            times=_evaluations(BOOTSTRAPS) / _evaluations(10),
             same=same,
-            note="fairlearn measured once with n_boot=20, seconds multiplied by 50 (its loop over"
-            " samples); `make bench-large` runs all 1,000.",
+            note="fairlearn measured once with n_boot=10, that is 11 evaluations, seconds"
+            " multiplied by 1001/11; `make bench-large` runs all 1,001.",
         ),
         compare(
             "83 subgroups of 3 columns, 1,000,000 rows",
             large,
-            measure(fairlearn_2, million, repeats=1),
+            measure(fairlearn_finest, million, repeats=1),
             peer="fairlearn, n_boot=1000",
-            times=BOOTSTRAPS / 2,
+            times=_evaluations(BOOTSTRAPS) / _evaluations(2),
             target=TARGET,
             same=same,
-            note="fairlearn measured once with n_boot=2, seconds multiplied by 500. Ours"
-            " includes handing the pandas frame to DuckDB.",
+            note="fairlearn measured once with n_boot=2, that is 3 evaluations, on the finest of"
+            " the seven combinations of columns alone, seconds multiplied by 1001/3: a lower"
+            " bound of its whole cost. Ours includes imports and handing the pandas frame to DuckDB.",
         ),
     ]
 
