@@ -119,7 +119,7 @@ def rows() -> list[Row]:
             same=same,
             note="fairlearn measured once with n_boot=2, that is 3 evaluations, on the finest of"
             " the seven combinations of columns alone, seconds multiplied by 1001/3: a lower"
-            " bound of its whole cost. Ours includes imports and handing the pandas frame to DuckDB.",
+            " bound of its cost. Ours includes imports and handing the pandas frame to DuckDB.",
         ),
     ]
 
