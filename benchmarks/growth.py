@@ -12,7 +12,8 @@ from sessions import GROUPS, path
 
 STEPS = (10_000, 100_000, 1_000_000)
 LARGE_STEPS = (10_000_000, 37_000_000)
-CELLS = (2, 100, 1_000, 10_000, 100_000)
+CELLS = (2, 100, 1_000, 10_000)
+MOST_CELLS = 100_000
 
 
 def _audit(file, group, metrics, depth):
@@ -59,8 +60,15 @@ def _by_rows(steps) -> list[tuple[str, Measurement]]:
     return [(f"{n:,} rows", _step(n, 200, GROUPS[:2], ["fpr"], None)) for n in steps]
 
 
+def _by_cells(steps) -> list[tuple[str, Measurement]]:
+    return [
+        (f"{k:,} cells of 1,000,000 rows", _step(1_000_000, k, ("grp",), ["fpr"], None))
+        for k in steps
+    ]
+
+
 def rows() -> list[Row]:
-    by_cells = [(f"{k:,} cells", _step(1_000_000, k, ("grp",), ["fpr"], None)) for k in CELLS]
+    by_cells = _by_cells(CELLS)
     by_depth = [
         (f"depth {depth}", _step(100_000, 20, GROUPS, ["fpr"], depth)) for depth in (1, 2, 3, 4)
     ]
@@ -73,7 +81,9 @@ def rows() -> list[Row]:
 
 
 def large_rows() -> list[Row]:
-    return _series(_by_rows((STEPS[-1], *LARGE_STEPS)))
+    by_cells = _by_cells((CELLS[-1], MOST_CELLS))
+    series = (_by_rows((STEPS[-1], *LARGE_STEPS)), by_cells)
+    return [row for steps in series for row in _series(steps)]
 
 
 if __name__ == "__main__":
