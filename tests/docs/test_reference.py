@@ -14,7 +14,7 @@ import equipoise.stats
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-PUBLIC = ("equipoise", *(f"equipoise.{name}" for name in ("datasets", "design", "mitigation", "search")))
+PUBLIC = ("equipoise", *(f"equipoise.{name}" for name in ("datasets", "design", "mitigation", "search", "testing")))
 
 WITHOUT_ARGUMENTS = {
     "equipoise.Decision",
@@ -69,27 +69,3 @@ def test_the_docstring_of_an_engine_is_complete(name):
 
 def errors_of(name, codes):
     return [(code, text) for code, text in validate(name)["errors"] if code in codes]
-
-
-def test_the_page_of_the_command_line_lists_every_command_and_option():
-    import typer.main
-
-    from equipoise.cli.app import app
-
-    page = (DOCS / "cli.md").read_text(encoding="utf-8")
-    absent = []
-
-    def visit(command, path):
-        if path not in page:
-            absent.append(path)
-        for parameter in command.params:
-            absent.extend(
-                f"{path} {option}"
-                for option in getattr(parameter, "opts", [])
-                if option.startswith("--") and f"`{option}" not in page and f" {option}" not in page
-            )
-        for name, child in getattr(command, "commands", {}).items():
-            visit(child, f"{path} {name}")
-
-    visit(typer.main.get_command(app), "equipoise")
-    assert not absent
