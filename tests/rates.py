@@ -1,6 +1,26 @@
 """Binomial bounds for simulated rates."""
 
+import json
+import os
+from pathlib import Path
+
 from scipy import stats
+
+
+def _record(hits, trials, nominal, low, high):
+    """Append a measured rate to the file named by EQUIPOISE_RATES, for the page on calibration."""
+    file = os.environ.get("EQUIPOISE_RATES")
+    if file:
+        row = {
+            "test": os.environ.get("PYTEST_CURRENT_TEST", ""),
+            "trials": int(trials),
+            "nominal": float(nominal),
+            "rate": float(hits / trials),
+            "low": float(low / trials),
+            "high": float(high / trials),
+        }
+        with Path(file).open("a", encoding="utf-8") as stream:
+            stream.write(json.dumps(row) + "\n")
 
 
 def assert_rate(hits, trials, nominal, *, below=0.0, above=0.0, level=0.001):
@@ -11,6 +31,7 @@ def assert_rate(hits, trials, nominal, *, below=0.0, above=0.0, level=0.001):
     """
     low = stats.binom.ppf(level / 2, trials, max(nominal - below, 0.0))
     high = stats.binom.isf(level / 2, trials, min(nominal + above, 1.0))
+    _record(hits, trials, nominal, low, high)
     assert low <= hits <= high, (
         f"{hits} of {trials} = {hits / trials:.4f}; accepted "
         f"{low / trials:.4f} to {high / trials:.4f}"
@@ -21,6 +42,7 @@ def assert_rate(hits, trials, nominal, *, below=0.0, above=0.0, level=0.001):
 def assert_at_most(hits, trials, nominal, *, level=0.001):
     """Assert that `hits` of `trials` is compatible with a rate of at most `nominal`."""
     high = stats.binom.isf(level, trials, nominal)
+    _record(hits, trials, nominal, 0.0, high)
     assert hits <= high, (
         f"{hits} of {trials} = {hits / trials:.4f}; accepted at most {high / trials:.4f}"
     )
@@ -29,6 +51,7 @@ def assert_at_most(hits, trials, nominal, *, level=0.001):
 def assert_at_least(hits, trials, nominal, *, level=0.001):
     """Assert that `hits` of `trials` is compatible with a rate of at least `nominal`."""
     low = stats.binom.ppf(level, trials, nominal)
+    _record(hits, trials, nominal, low, trials)
     assert hits >= low, (
         f"{hits} of {trials} = {hits / trials:.4f}; accepted at least {low / trials:.4f}"
     )
