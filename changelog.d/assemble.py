@@ -5,7 +5,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 HERE = Path(__file__).parent
-HEADINGS = {"added": "Added", "changed": "Changed", "fixed": "Fixed", "numbers": "Numbers that change"}
+HEADINGS = {
+    "added": "Added",
+    "changed": "Changed",
+    "fixed": "Fixed",
+    "numbers": "Numbers that change",
+}
 MARK = "<!-- releases -->\n"
 
 

@@ -97,7 +97,8 @@ def rates(rng, trials, *, thin=1):
                 nominal=0.05,
                 hits=int((p[which][tested] <= 0.05).sum()),
                 trials=int(tested.sum()),
-                reason=reason or "one-sided: the skewness of a rate leaves an error of order 1/sqrt(n); see [2]",
+                reason=reason
+                or "one-sided: the skewness of a rate leaves an error of order 1/sqrt(n); see [2]",
             )
 
 
@@ -130,7 +131,9 @@ def _draw(rng, name, shape):
 
 def means(rng, trials, *, thin=1):
     """Means of skewed quantities against a known target, by (adjusted) empirical likelihood."""
-    designs = [(law, n) for law in ("normal", "exponential", "lognormal") for n in (20, 50, 200, 1000)]
+    designs = [
+        (law, n) for law in ("normal", "exponential", "lognormal") for n in (20, 50, 200, 1000)
+    ]
     for law, n in designs[::thin]:
         x = _draw(rng, law, trials * n)
         sample = Samples(base=x, slope=np.full(x.size, -1.0), start=np.arange(trials) * n)
@@ -143,7 +146,7 @@ def means(rng, trials, *, thin=1):
             nominal=0.95,
             hits=int(inside.sum()),
             trials=trials,
-            reason="small and skewed: the likelihood ratio is chi-square to order 1/n only; see [3]",
+            reason="small and skewed: chi-square to order 1/n only; see [3]",
         )
 
 
@@ -187,7 +190,9 @@ def peers(rng, trials):
         contains = np.zeros(2)
         for _ in range(trials):
             ones = rng.binomial(n, rate)
-            drawn = rng.multinomial(n.sum(), np.stack([ones, n - ones]).T.ravel() / n.sum(), size=500)
+            drawn = rng.multinomial(
+                n.sum(), np.stack([ones, n - ones]).T.ravel() / n.sum(), size=500
+            )
             pairs = drawn.reshape(500, len(n), 2)
             share = pairs[:, :, 0] / pairs.sum(axis=2)
             gap = share.max(axis=1) - share.min(axis=1)
@@ -262,16 +267,17 @@ def measured(seed, *, trials=4000, thin=1):
 
 PAGE = """# Calibration
 
-How often the tests err, measured. Every rate below was simulated with a fixed seed; *accepted* is the range
-that a binomial law with the nominal rate gives with probability 0.999, so that of {cells} cells of the grid
-about {expected:.1f} would fall outside by chance. A cell outside has its reason beside it.
+How often the tests err, measured. Every rate below was simulated with a fixed seed; *accepted* is
+the range that a binomial law with the nominal rate gives with probability 0.999, so that of
+{cells} cells of the grid about {expected:.1f} would fall outside by chance. A cell outside has
+its reason beside it.
 
 ```console
 $ make calibration      # about {minutes} CPU minutes; rewrites this page
 ```
 
-A fast subset runs with every change: [the grid, thinned](../tests/calibration/test_grid.py), and the tests of
-[tests/calibration](../tests/README.md).
+A fast subset runs with every change: [the grid, thinned](../tests/calibration/test_grid.py), and
+the tests of [tests/calibration](../tests/README.md).
 
 ## Summary
 
@@ -279,18 +285,21 @@ A fast subset runs with every change: [the grid, thinned](../tests/calibration/t
 
 ## The grid
 
-Coverage of 95% intervals is the share of tables in which the test of the *true* gap does not reject (test and
-interval are the same function, see the [law](../tests/property/test_audit_laws.py)). The code is
+Coverage of 95% intervals is the share of tables in which the test of the *true* gap does not
+reject (test and interval are the same function, see the
+[law](../tests/property/test_audit_laws.py)). The code is
 [tests/calibration_grid.py](../tests/calibration_grid.py).
 
 {grid}
 
-**[1]** With few events a rate takes few values, and no test can have exactly 5%. Below five events the exact
-test is used, which errs on the safe side; the size over all rates is enumerated
+**[1]** With few events a rate takes few values, and no test can have exactly 5%. Below five
+events the exact test is used, which errs on the safe side; the size over all rates is enumerated
 [here](../tests/calibration/stats/test_disparity_coverage.py).
-**[2]** A one-sided test of a skewed quantity has an error of order one over the root of n; two-sided tests do not.
-**[3]** The chi-square limit of a likelihood ratio has an error of order 1/n that grows with the fourth moment.
-Below 100 rows the adjusted likelihood is used, and below 30 a note says that the interval is approximate.
+**[2]** A one-sided test of a skewed quantity has an error of order one over the root of n;
+two-sided tests do not.
+**[3]** The chi-square limit of a likelihood ratio has an error of order 1/n that grows with the
+fourth moment. Below 100 rows the adjusted likelihood is used, and below 30 a note says that the
+interval is approximate.
 
 ## Peers, on the same designs
 
@@ -298,17 +307,18 @@ All groups have the same rate, so a 95% interval for the gap should contain zero
 
 {peers}
 
-fairlearn's interval is recomputed on counts by its documented formula (percentiles of the bootstrapped maximum
-minus minimum); the same happens with its own code, see below. fairaudit is run as published.
+fairlearn's interval is recomputed on counts by its documented formula (percentiles of the
+bootstrapped maximum minus minimum); the same happens with its own code, see below. fairaudit is
+run as published.
 
 {fairlearn}
 
 ## Every other claim
 
-Rates recorded while the calibration tests ran: size, coverage and power of predictive parity, marginal outcomes,
-improvability, inequality, treatment effects, joint tests, multiplicity, simultaneous intervals and planned power.
-*Accepted* includes what the test allows for a known finite-sample error, whose source stands beside it in the
-test.
+Rates recorded while the calibration tests ran: size, coverage and power of predictive parity,
+marginal outcomes, improvability, inequality, treatment effects, joint tests, multiplicity,
+simultaneous intervals and planned power. *Accepted* includes what the test allows for a known
+finite-sample error, whose source stands beside it in the test.
 
 {recorded}
 """
@@ -349,7 +359,9 @@ def recorded(file):
     for line in Path(file).read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
         path, _, name = row["test"].partition("::")
-        name = name.removesuffix(" (call)").replace("|", "/").replace("_", " ").removeprefix("test ")
+        name = (
+            name.removesuffix(" (call)").replace("|", "/").replace("_", " ").removeprefix("test ")
+        )
         lines.append(
             f"| [{name}](../{path}) | {row['trials']} | {row['nominal']:g} | {row['rate']:.4f} |"
             f" {row['low']:.3f} - {row['high']:.3f} |"
@@ -380,8 +392,8 @@ def fairlearn_itself(rng, runs=6):
             )
             inside += float(frame.difference_ci()[0]) <= 0.0
     return (
-        f"fairlearn's own code, four equal groups of about 300, rate 0.4, 100 resamples: the 95% interval"
-        f" contained zero in {inside} of {runs} runs."
+        "fairlearn's own code, four equal groups of about 300, rate 0.4, 100 resamples: the 95%"
+        f" interval contained zero in {inside} of {runs} runs."
     )
 
 

@@ -2,7 +2,7 @@
 
 import difflib
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, get_args
 
 import numpy as np
@@ -11,7 +11,9 @@ from equipoise._typing import FloatArray, Rng
 from equipoise.exceptions import InvalidParameterError
 
 __all__ = [
+    "check_columns",
     "check_finite",
+    "check_flag",
     "check_fraction",
     "check_integer",
     "check_number",
@@ -20,6 +22,10 @@ __all__ = [
     "nearest",
     "quoted",
 ]
+
+
+LARGEST = 1e70
+"""Numbers beyond this are refused: engines take fourth powers, which would not be finite."""
 
 
 def quoted(names: Iterable[object]) -> str:
@@ -44,7 +50,7 @@ def check_option(name: str, value: object, alias: Any) -> None:
 
 
 def check_number(
-    name: str, value: object, *, low: float = -math.inf, high: float = math.inf
+    name: str, value: object, *, low: float = -LARGEST, high: float = LARGEST
 ) -> float:
     """Return `value` as a float; raise unless it is finite and within [low, high]."""
     if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
@@ -73,6 +79,23 @@ def check_integer(name: str, value: object, *, low: int = 0) -> int:
             f"`{name}` must be a whole number of at least {low}; got {value!r}."
         )
     return int(value)
+
+
+def check_flag(name: str, value: object) -> bool:
+    """Return `value`; raise unless it is true or false."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise InvalidParameterError(f"`{name}` must be true or false; got {value!r}.")
+    return bool(value)
+
+
+def check_columns(name: str, value: object) -> tuple[str, ...]:
+    """Return one column or several as a tuple of names; raise unless all are distinct text."""
+    columns = (value,) if isinstance(value, str) else value
+    if not isinstance(columns, Sequence) or not all(isinstance(one, str) for one in columns):
+        raise InvalidParameterError(f"`{name}` must name columns; got {value!r}.")
+    if len(set(columns)) < len(columns):
+        raise InvalidParameterError(f"`{name}` names a column twice: {quoted(columns)}.")
+    return tuple(columns)
 
 
 def check_finite(name: str, values: object, *, ndim: int | None = None) -> FloatArray:

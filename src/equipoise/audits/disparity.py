@@ -3,7 +3,7 @@
 import numpy as np
 from scipy import special
 
-from equipoise._checks import check_fraction, check_number, check_option
+from equipoise._checks import check_flag, check_fraction, check_number, check_option
 from equipoise._typing import (
     Adjust,
     AnyArray,
@@ -53,6 +53,7 @@ def disparity(
 ) -> AuditResult:
     """Estimate each subgroup's gap and test whether there is any; see `Audit.disparity`."""
     check_fraction("alpha", alpha)
+    check_flag("simultaneous", simultaneous)
     groups = compare_subgroups(table, metric, reference, depth, method, scale, confidence_level)
     found = groups.found
     low, high, p = found.ci_low, found.ci_high, found.p_value

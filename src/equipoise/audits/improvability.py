@@ -136,9 +136,11 @@ def _criteria(
     elif isinstance(fairness, (str, Metric)):
         wanted = [fairness]
     else:
-        wanted = list(fairness)
+        wanted = list(fairness) if isinstance(fairness, Sequence) else []
     if not wanted:
-        raise InvalidParameterError("`fairness` must name at least one metric; got an empty list.")
+        raise InvalidParameterError(
+            f"`fairness` must be a metric or a list of metrics; got {fairness!r}."
+        )
     metrics: list[str | Metric] = [accuracy]
     names = [utility_name(accuracy)]
     numbers = []

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from equipoise._checks import check_fraction
+from equipoise._checks import check_flag, check_fraction
 from equipoise.audits.benefits import (
     AnyBenefits,
     Benefits,
@@ -68,6 +68,7 @@ def inequality(
 ) -> AuditResult:
     """Measure the inequality of benefits and split it by group; see `Audit.inequality`."""
     check_fraction("alpha", alpha)
+    check_flag("soft", soft)
     check_fraction("confidence_level", confidence_level)
     asked = find_benefits(table, benefits, order=order, soft=soft, kappa=kappa)
     measured = measure_benefits(table, asked)

@@ -31,7 +31,7 @@ _MOMENTS_ONLY = Note(
 
 
 SMALLEST = 1e-70
-"""Typical sizes below this are refused, as those beyond `equipoise.data.columns.LARGEST` are."""
+"""Typical sizes below this are refused, as those beyond `equipoise._checks.LARGEST` are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from equipoise._checks import check_fraction, check_option
+from equipoise._checks import check_finite, check_fraction, check_option
 from equipoise._typing import CalibrationHypothesis, ParityMethod, ParityUnit, Rng
 from equipoise.audits.finding import ConfidenceInterval, Decision, Finding, JointTest, Note
 from equipoise.audits.formats import number, p_value
@@ -73,7 +73,7 @@ def predictive_parity(
     check_option("method", method, ParityMethod)
     check_option("hypothesis", hypothesis, CalibrationHypothesis)
     options: dict[str, Any] = {
-        "grid": None if grid is None else np.asarray(grid, dtype=np.float64),
+        "grid": None if grid is None else check_finite("grid", grid, ndim=1),
         "bandwidth": parity_bandwidth(bandwidth),
         "confidence_level": confidence_level,
         "rng": rng,

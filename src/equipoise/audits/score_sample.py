@@ -174,6 +174,10 @@ def pairs_of(
         )
     if reference is None:
         return tuple((b, a) for a, b in combinations(range(size), 2))
+    if not isinstance(reference, Mapping):
+        raise InvalidParameterError(
+            f'`reference` must name a group, {{"race": "White"}}; got {reference!r}.'
+        )
     chosen = np.flatnonzero(matching_cells(sample.frame, dict(reference)))
     if len(chosen) > 1:
         names = quoted(sample.names[k] for k in chosen)

@@ -4,7 +4,14 @@ from typing import Any
 
 import numpy as np
 
-from equipoise._checks import check_fraction, check_integer, check_number, check_option, check_rng
+from equipoise._checks import (
+    check_flag,
+    check_fraction,
+    check_integer,
+    check_number,
+    check_option,
+    check_rng,
+)
 from equipoise._typing import Collapse, EffectAdjust, EffectMeasure, Rest, Rng
 from equipoise.audits.effect_sums import EffectSums, effect_sums
 from equipoise.audits.finding import ConfidenceInterval, Decision, Finding, JointTest, Note
@@ -92,6 +99,7 @@ def treatment_effects(
     rng: Rng = None,
 ) -> AuditResult:
     """Test whether predicted effects are equally accurate; see `Audit.treatment_effects`."""
+    check_flag("split", split)
     _check_options(alpha, confidence_level, adjust, rest, n_repeats, margin, arm_ratio)
     generator = check_rng(rng)
     sums = effect_sums(

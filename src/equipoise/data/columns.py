@@ -5,7 +5,7 @@ from typing import Any, Literal, NoReturn, TypeAlias
 
 import narwhals as nw
 
-from equipoise._checks import nearest, quoted
+from equipoise._checks import LARGEST, nearest, quoted
 from equipoise.data.collect import collect
 from equipoise.data.frame import open_frame
 from equipoise.data.roles import Roles
@@ -20,7 +20,6 @@ __all__ = [
     "COMPLETE",
     "INVALID",
     "INVALID_LABEL",
-    "LARGEST",
     "MISSING",
     "MISSING_LABEL",
     "MOST_ROWS",
@@ -33,9 +32,6 @@ Needs: TypeAlias = Mapping[str, Literal["label", "number"]]
 
 COMPLETE, MISSING, INVALID = 0, 1, 2
 INVALID_LABEL, MISSING_LABEL = 2, 3
-
-LARGEST = 1e70
-"""Numbers beyond this are refused: engines take fourth powers, which would not be finite."""
 
 MOST_ROWS = 2**53
 """Counts beyond this are refused: a float would no longer tell one row from the next."""
@@ -169,9 +165,9 @@ class RoleColumns:
 
     def check_column(self, column: str) -> None:
         """Raise unless the table has the column, of a type that audits can use."""
-        if column not in self.schema:
+        if not isinstance(column, str) or column not in self.schema:
             raise ColumnNotFoundError(
-                f"Column {column!r} not found.{nearest(column, self.schema)}"
+                f"Column {column!r} not found.{nearest(str(column), self.schema)}"
                 f" Columns: {quoted(self.schema)}."
             )
         dtype = self.schema[column]

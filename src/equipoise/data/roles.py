@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from equipoise._checks import check_finite, check_number, check_option, quoted
+from equipoise._checks import check_columns, check_finite, check_number, check_option, quoted
 from equipoise._typing import Missing
 from equipoise.exceptions import InvalidParameterError
 
@@ -63,12 +63,8 @@ class Roles:
     def __post_init__(self) -> None:
         check_option("missing", self.missing, Missing)
         for name in ("group", "features"):
-            value = getattr(self, name)
-            columns = (value,) if isinstance(value, str) else tuple(value or ())
-            if not all(isinstance(column, str) for column in columns):
-                raise InvalidParameterError(f"`{name}` must name columns; got {value!r}.")
-            if len(set(columns)) < len(columns):
-                raise InvalidParameterError(f"`{name}` names a column twice: {quoted(columns)}.")
+            columns = getattr(self, name)
+            columns = () if columns is None else check_columns(name, columns)
             object.__setattr__(self, name, columns)
         for name in SINGLE_ROLES:
             value = getattr(self, name)

@@ -12,6 +12,7 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
+from equipoise._checks import LARGEST
 from equipoise._typing import AnyArray, FloatArray, IntArray
 from equipoise.data.batches import CellNumbering, record_batches
 from equipoise.data.cells import Cells, Rows, Totals, absent, check_cells, encode, place
@@ -20,7 +21,6 @@ from equipoise.data.columns import (
     COMPLETE,
     INVALID,
     INVALID_LABEL,
-    LARGEST,
     MISSING,
     MISSING_LABEL,
     MOST_ROWS,
