@@ -25,11 +25,12 @@ format: $(VENV)/.development
 docs: $(VENV)/.development
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
-# About 15 CPU minutes; rewrites docs/calibration.md.
+# About 20 CPU minutes; rewrites docs/calibration.md and docs/calibration-tests.md.
 calibration: $(VENV)/.development
 	rm -f rates.jsonl
 	OMP_NUM_THREADS=1 EQUIPOISE_RATES=rates.jsonl $(BIN)/python -m pytest -q -m calibration --slow tests/calibration
-	OMP_NUM_THREADS=1 $(BIN)/python tests/calibration_grid.py rates.jsonl
+	$(BIN)/python tests/calibration_grid.py rates.jsonl
+	OMP_NUM_THREADS=1 $(BIN)/python tests/calibration_grid.py
 
 lock: $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet uv

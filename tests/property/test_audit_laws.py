@@ -229,7 +229,7 @@ def test_every_local_engine_gives_the_same_numbers(engine, drawn, metric):
 
 @pytest.mark.spark
 @pytest.mark.xdist_group("spark")
-@settings(few, max_examples=4)
+@settings(few, max_examples=3)
 @given(drawn=audit_tables(min_rows=5, wild=True), metric=st.sampled_from(["ppv", "mean_score"]))
 def test_spark_gives_the_same_numbers(drawn, metric):
     table, roles = drawn
