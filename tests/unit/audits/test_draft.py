@@ -99,3 +99,48 @@ def test_names_that_break_toml_are_quoted():
     plan = parse_plan(draft_text(guess, path='a"b\\c.csv'))
     assert plan.roles["group"] == [name]
     assert plan.path.endswith('a"b\\c.csv')
+
+
+def test_counts_constants_and_empty_columns_are_recognised():
+    guess = drafted(
+        region=["n", "s", "e"] * 20,
+        empty=[None] * N,
+        same=["x"] * N,
+        label=[True, False] * 30,
+        count=[3, 1, 2] * 20,
+    )
+    assert guess.roles == {"count": "count", "y_true": "label", "group": ["region"]}
+    assert guess.left == {"empty": "empty", "same": "a single value"}
+
+
+def test_a_fourth_group_is_mentioned_and_other_columns_are_described():
+    guess = drafted(
+        race=["a", "b"] * 30,
+        sex=["F", "M"] * 30,
+        religion=["x", "y", "z"] * 20,
+        language=["p", "q"] * 30,
+        income=[1.5 * k for k in range(N)],
+        town=[f"t{k % 40}" for k in range(N)],
+        approved=[0, 1, 1] * 20,
+    )
+    assert guess.roles["group"] == ["race", "sex", "religion"]
+    assert guess.left["language"] == "could be a group too"
+    assert guess.left["town"] == "40 values"
+    assert guess.numbers == ["income"]
+    assert "#   income: 60 values from 0 to 88.5" in draft_text(guess, path="x.csv")
+
+
+def test_numbers_stand_in_for_a_score_when_nothing_else_does():
+    guess = drafted(sex=["F", "M"] * 30, wage=[1.5 * k for k in range(N)])
+    assert guess.roles["y_score"] == "wage"
+    assert 'metric = "mean_score"' in draft_text(guess, path="x.csv")
+
+
+def test_clusters_make_the_parity_question_say_its_unit():
+    guess = drafted(
+        user=[k // 2 for k in range(N)],
+        sex=["F", "M"] * 30,
+        score=[0.01 * k for k in range(N)],
+        outcome=[0, 1, 1] * 20,
+    )
+    assert 'unit = "cluster"' in draft_text(guess, path="x.csv")

@@ -6,7 +6,7 @@ import pytest
 
 from equipoise.audits.finding import Decision
 from equipoise.audits.tables import html_table, table
-from equipoise.audits.wording import headline
+from equipoise.audits.wording import headline, multiplicity_words
 from specimens import finding, joint, result
 
 FOUND = Decision.DETECTED
@@ -141,3 +141,37 @@ def test_the_notebook_table_escapes_group_names():
     audit = result(findings=[finding("<b>", 0.1, 0.05, 0.15)])
     assert "&lt;b&gt;" in audit._repr_html_()
     assert "<b>" not in audit._repr_html_()
+
+
+def test_inequality_gives_the_index_its_share_between_groups_and_the_test():
+    line = finding("everybody", 0.139, 0.133, 0.146, estimand="inequality index")
+    audit = result("inequality", [line], joint=joint(), details={"between_share": 0.035})
+    assert headline(audit) == (
+        "The inequality of benefits is 0.139 (95% interval 0.133 to 0.146), of which 3.5% lies"
+        " between groups; a difference in mean benefit between groups was detected (p <0.001)."
+    )
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "words"),
+    [
+        (0.1, None, "(95% bound: at least 0.1)"),
+        (None, 0.4, "(95% bound: at most 0.4)"),
+        (None, None, "(95% interval without bounds)"),
+    ],
+)
+def test_a_side_without_bound_is_said(low, high, words):
+    audit = result(findings=[finding("g=1", 0.2, low, high, decision=FOUND)])
+    assert words in headline(audit)
+
+
+def test_prediction_bias_within_its_margin_is_said():
+    line = finding("g=1", 0.0, -0.01, 0.01, decision=WITHIN)
+    audit = result("treatment_effects", [line], details={"margin": 0.05})
+    assert headline(audit) == "All 1 groups are shown to have a prediction bias within 0.05."
+
+
+def test_several_questions_state_what_they_report_by_chance():
+    assert multiplicity_words([0.05], "none").startswith("The plan asks one question, at the 5%")
+    assert "add up to 10%" in multiplicity_words([0.05, 0.05], "none")
+    assert "shares one level of 5%" in multiplicity_words([0.025, 0.025], "bonferroni")
