@@ -34,6 +34,10 @@ def session() -> Any:
         raise MissingDependencyError(
             "A Spark DataFrame needs pyspark. Install `equipoise[spark]`."
         ) from error
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        # A session of the user's keeps its settings.
+        return active
     try:
         return (
             SparkSession.builder.appName("equipoise")
