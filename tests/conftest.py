@@ -5,6 +5,11 @@ import numpy as np
 import pytest
 from hypothesis import Phase, settings
 
+collect_ignore = ["typing"]  # read by mypy, run by nothing
+
+# The same examples in every run: a red test is then a change of ours. The fuzzers draw new ones.
+settings.register_profile("fixed", derandomize=True, deadline=None)
+settings.load_profile("fixed")
 settings.register_profile("unshrunk", phases=[Phase.explicit, Phase.reuse, Phase.generate])
 
 DATA = Path(os.environ.get("EQUIPOISE_DATA", Path(__file__).parents[2] / "shared" / "data"))

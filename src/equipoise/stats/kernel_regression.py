@@ -191,6 +191,8 @@ def rule_of_thumb(cells: ScoreCells) -> float:
     """
     mass = cells.sums()[0].sum(axis=0)
     support = cells.support
+    if not mass.sum() > 0.0:
+        raise DataError("Every row at these scores has weight zero; no curve can be fitted.")
     share = mass / mass.sum()
     centre = share @ support
     spread = float(np.sqrt(share @ (support - centre) ** 2))
