@@ -12,8 +12,8 @@ from equipoise.exceptions import EquipoiseError
 from soundness import assert_same, assert_sound, numbers
 from strategies import audit_tables, repeated
 
-few = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
-fewer = settings(few, max_examples=10)
+few = settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+fewer = settings(few, max_examples=6)
 
 RATES = ("selection_rate", "tpr", "ppv", "accuracy")
 REALS = ("mean_score", "squared_error", "selected_outcome", "residual")
@@ -229,7 +229,7 @@ def test_every_local_engine_gives_the_same_numbers(engine, drawn, metric):
 
 @pytest.mark.spark
 @pytest.mark.xdist_group("spark")
-@settings(few, max_examples=3)
+@settings(few, max_examples=2)
 @given(drawn=audit_tables(min_rows=5, wild=True), metric=st.sampled_from(["ppv", "mean_score"]))
 def test_spark_gives_the_same_numbers(drawn, metric):
     table, roles = drawn
