@@ -171,6 +171,17 @@ def table(rows: list[Row]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def targets(rows: list[Row]) -> str:
+    """Write what was aimed at beside what was measured; the notes stand in the sections."""
+    lines = ["| work | target | peer | ratio | CPU s | peak MB |", "|---|---|---|---|---|---|"]
+    lines += [
+        f"| {row.work} | {row.target} | {row.peer} | {_ratio(row.ratio)} | {row.cpu:.3g} |"
+        f" {row.peak_mb:,.0f} |"
+        for row in rows
+    ]
+    return "\n".join(lines) + "\n"
+
+
 def show(rows: list[Row]) -> None:
     """Print the table."""
     print(table(rows))

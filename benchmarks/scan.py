@@ -85,13 +85,15 @@ def _rows(prepare, n) -> list[Row]:
         compare(
             f"disparity audit, {n:,} rows, 21,707 subgroups",
             whole,
-            measure(scan, prepare),
+            plain := measure(scan, prepare),
             peer="plain DuckDB scan",
-            target="within 3x, under 1 GB at 37e6 rows",
+            target="within 3x, under 1 GB" if n == LARGE else "",
             same=same,
             note="The scan adds up lengths of dictionary entries, so it is cheaper than any query"
-            " that looks at every value. Importing the package and the tests and intervals of"
-            " 21,707 subgroups, about 2 CPU seconds, do not grow with the rows.",
+            " that looks at every value: the hand-written GROUP BY alone takes"
+            f" {hand.cpu / plain.cpu:.1f} times its CPU seconds, so that 3x is out of reach of any"
+            " query that groups. Imports and the tests and intervals of 21,707 subgroups, about 2"
+            " CPU seconds, do not grow with the rows.",
         ),
     ]
 
