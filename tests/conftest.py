@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 from hypothesis import Phase, settings
 
-collect_ignore = ["typing"]  # read by mypy, run by nothing
+# Read by mypy, run by nothing; run by hand, with a library of its own.
+collect_ignore = ["typing", "fuzz/fuzz.py"]
 
 # The same examples in every run: a red test is then a change of ours. The fuzzers draw new ones.
 settings.register_profile("fixed", derandomize=True, deadline=None)

@@ -69,24 +69,26 @@ def draft(columns: Sequence[ColumnProfile]) -> Draft:
 
     Parameters
     ----------
-        columns : sequence of ColumnProfile
-            From `equipoise.data.profile.profile`.
+    columns : sequence of ColumnProfile
+        From `equipoise.data.profile.profile`.
 
     Returns
     -------
-        Draft
+    Draft
 
     Raises
     ------
-        DataError
-            When no column can be a group, or none an outcome, a decision or a score.
+    DataError
+        When no column can be a group, or none an outcome, a decision or a score.
 
     Examples
     --------
-        >>>     from equipoise.data.profile import profile
-        >>> drafted = draft(profile({"sex": ["F", "M"] * 4, "approved": [0, 1, 1, 0] * 2}))
-        >>> drafted.roles
-        {'y_pred': 'approved', 'group': ['sex']}
+    Which column decides, and who is compared?
+
+    >>> from equipoise.data.profile import profile
+    >>> drafted = draft(profile({"sex": ["F", "M"] * 4, "approved": [0, 1, 1, 0] * 2}))
+    >>> drafted.roles
+    {'y_pred': 'approved', 'group': ['sex']}
     """
     plan = Draft()
     free = {column.name: column for column in columns}

@@ -214,7 +214,7 @@ def error_tests(
     >>> y, t = np.tile([1, 0, 1, 1], 40), np.tile([0, 0, 1, 1], 40)
     >>> found = error_tests(group_errors(effect_moments(y, t, np.full(160, 1.5), [0] * 160)))
     >>> round(found.low[0], 2), round(found.high[0], 2)
-    (-1.08, -0.11)
+    (-1.06, -0.14)
     """
     z = float(stats.norm.isf((1.0 - check_fraction("confidence_level", confidence_level)) / 2.0))
     score = _use_score(errors, test)

@@ -470,7 +470,7 @@ def test_missing_features_are_explained_or_dropped(table):
         ({}, {"n_splits": 0}, InvalidParameterError, "`n_splits`"),
         ({}, {"n_resamples": 10}, InvalidParameterError, "`n_resamples`"),
         ({}, {"combine": "mean"}, InvalidParameterError, "'median', 'exch_median'"),
-        ({}, {"fairness": []}, InvalidParameterError, "at least one metric"),
+        ({}, {"fairness": []}, InvalidParameterError, "must be a metric or a list of"),
         ({}, {"higher_group": "b"}, InvalidParameterError, "written as in the result"),
         ({}, {"candidate": 3}, InvalidParameterError, "`candidate` must be"),
         (
