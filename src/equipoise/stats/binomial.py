@@ -206,9 +206,10 @@ def difference_tail(
     r"""Exact one-sided p-values of a weighted difference of two binomial counts at given rates.
 
     With :math:`D = a X - b Y` the p-values are P(D >= observed) and P(D <= observed); with fewer
-    than five rows in the smaller sample at least those of that sample alone. At the most likely
-    rates under the null this is the test for groups too small for any approximation: one person
-    who was selected proves nothing, whatever the score statistic says.
+    than five rows in the smaller sample at least those of that sample alone, unless the larger one
+    rules the rates out by itself. At the most likely rates under the null this is the test for
+    groups too small for any approximation: one person who was selected proves nothing, whatever
+    the score statistic says.
 
     In all samples of up to 12 against 5 to 2000 rows the size of a nominal 5% test is at most .05
     with fewer than five rows, and otherwise at most .07 two-sided and .09 one-sided (.05 on average
@@ -259,6 +260,9 @@ def difference_tail(
     tiny = n1 < _TINY
     up = np.where(tiny, _at_least(x1, n1, p1), 0.0)
     down = np.where(tiny, _at_least(n1 - x1, n1, 1.0 - p1), 0.0)
+    # Unless the other sample rules the null out by itself, whatever the handful says.
+    up = np.minimum(up, 2.0 * _at_least(n2 - x2, n2, 1.0 - p2))
+    down = np.minimum(down, 2.0 * _at_least(x2, n2, p2))
     low = np.maximum((chance * below).sum(axis=1), up)
     high = np.maximum((chance * above).sum(axis=1), down)
     greater, less = np.where(swap, high, low), np.where(swap, low, high)

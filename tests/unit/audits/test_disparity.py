@@ -175,6 +175,18 @@ def test_adjusted_p_values_are_never_below_raw_ones_in_tiny_groups():
     assert all(f.p_value >= f.p_value_raw for f in tested)
 
 
+def test_the_interval_of_one_person_stays_within_what_the_reference_allows():
+    counts = eq.datasets.load_compas_counts()
+    roles = {"group": ["race", "sex"], "count": "count"}
+    labels = {"y_true": "two_year_recid", "y_pred": "high_risk"}
+    result = eq.Audit(counts, **roles, **labels).disparity("fpr", reference={"race": "Caucasian"})
+    finding = find(result, "race=Asian & sex=Female")
+    assert (finding.n, round(finding.estimate, 3)) == (1, -0.235)
+    # A rate cannot be negative, and the reference's is known to about 2 points.
+    assert -0.27 < finding.ci.low < -0.235
+    assert finding.ci.high > 0.7
+
+
 def test_many_groups_fall_back_to_bonferroni_and_say_so(monkeypatch):
     monkeypatch.setattr("equipoise.audits.disparity.LARGEST_MAX_T", 3)
     result = audit().disparity("selection_rate", simultaneous=True)
