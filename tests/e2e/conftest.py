@@ -26,7 +26,10 @@ class Browser:
     """A page, what it wrote to the console and what it asked the network for."""
 
     def __init__(self, driver):
+        from selenium.webdriver.support.wait import WebDriverWait
+
         self.driver = driver
+        self._wait = WebDriverWait(driver, 60)
 
     def find(self, selector):
         return self.driver.find_element("css selector", selector)
@@ -36,6 +39,8 @@ class Browser:
         self.driver.get_log("browser")
         self.driver.get_log("performance")
         self.driver.get(Path(path).as_uri())
+        # With scripts off the driver cannot tell that a page is complete; the footer is its end.
+        self._wait.until(lambda driver: driver.find_elements("css selector", "body > footer p"))
 
     def console(self):
         return [entry["message"] for entry in self.driver.get_log("browser")]
