@@ -12,7 +12,8 @@ from equipoise._checks import check_finite, check_fraction, check_integer, check
 from equipoise._typing import AnyArray, FloatArray, IntArray, Rng
 from equipoise.exceptions import DataError, InvalidParameterError
 from equipoise.stats.kernel_regression import GRID_LEVELS, paper_bandwidth
-from equipoise.stats.score_cells import sum_by, weighted_quantile
+from equipoise.stats.score_cells import weighted_quantile
+from equipoise.stats.unit_rows import sum_by
 
 __all__ = ["QualityComparison", "ScoreQuality", "compare_quality", "score_quality"]
 

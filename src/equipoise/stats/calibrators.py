@@ -128,7 +128,7 @@ def fit_score_map(
         raise DataError("weights must not all be zero; a calibrator needs rows that count.")
     support, mass, total = cells.support[seen], mass[seen], total[seen]
     if method == "platt":
-        return _platt(support, mass, total, cells.outcome)
+        return _platt(support, mass, total, cells.rows.outcome)
     if len(support) == 1:
         return ScoreMap(nodes=support, values=total / mass)
     if method == "isotonic":
@@ -170,7 +170,7 @@ def _kernel(
     if paper and not few:
         width = paper_bandwidth(nodes, max(int(cells.n_rows[0]), 1))
     fit = smoother(nodes, support, mass, width, degree=0 if paper else 1)
-    values = np.clip(fit.level @ total, cells.outcome.min(), cells.outcome.max())
+    values = np.clip(fit.level @ total, cells.rows.outcome.min(), cells.rows.outcome.max())
     if not paper:
         values = monotone(values, np.maximum(fit.mass, 1e-12 * fit.mass.max()))
     return ScoreMap(nodes=nodes, values=values)

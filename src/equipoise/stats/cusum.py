@@ -78,15 +78,14 @@ def cusum_test(
     points = np.unique(weighted_quantile(cells.support, mass, levels))
     step = np.minimum(np.searchsorted(points, cells.support), len(points) - 1).astype(np.int32)
     path, products = np.zeros(len(points)), np.zeros((len(points), len(points)))
-    for rows, bounds, copies in cells.blocks():
-        cell = cells.cell[rows]
-        term = cells.weight[rows] * (cells.outcome[rows] - centre[cell]) * factor[cell]
+    for block in cells.rows.blocks():
+        term = block.weight * (block.outcome - centre[block.cell]) * factor[block.cell]
         # A row moves the sum from one point on: increments first, running sums at the end.
         moves = sparse.csr_array(
-            (term, step[cell % size], bounds), shape=(len(copies), len(points))
+            (term, step[block.cell % size], block.start), shape=(len(block.copies), len(points))
         ).toarray()
-        path += copies @ moves
-        products += moves.T @ (moves if cells.clustered else moves * copies[:, None])
+        path += block.copies @ moves
+        products += moves.T @ (moves if cells.clustered else moves * block.copies[:, None])
     path = np.cumsum(path)
     covariance = np.cumsum(np.cumsum(products, axis=0), axis=1)
     if covariance[-1, -1] <= 0.0:

@@ -184,9 +184,9 @@ def compare_margins(
     if h <= 0.0:
         raise InvalidParameterError(f"`bandwidth` must be positive; got {h:g}.")
     above = cells.above(threshold)
-    if not above.outcome.size:
+    if not above.rows.outcome.size:
         raise DataError(f"no score of these groups is above the threshold {threshold:g}.")
-    if np.ptp(above.outcome) == 0.0:
+    if np.ptp(above.rows.outcome) == 0.0:
         raise DataError("outcomes must vary above the threshold; every one is the same.")
     mass, total = above.sums()
     at = np.array([threshold])

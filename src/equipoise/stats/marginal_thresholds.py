@@ -15,7 +15,8 @@ from equipoise._typing import AnyArray, FloatArray, IntArray, Rng
 from equipoise.exceptions import DataError, EstimationError, InvalidParameterError
 from equipoise.stats.calibrators import monotone
 from equipoise.stats.kernel_regression import GRID_LEVELS, rule_of_thumb, smoother
-from equipoise.stats.score_cells import ScoreCells, sum_by, weighted_quantile
+from equipoise.stats.score_cells import ScoreCells, weighted_quantile
+from equipoise.stats.unit_rows import sum_by
 
 __all__ = ["GroupThresholds", "equal_margin_thresholds"]
 
@@ -182,6 +183,7 @@ class _Data:
     cells: ScoreCells
     labelled: FloatArray
     row_unit: IntArray
+    row_weight: FloatArray
     threshold: float
     first: int
     bandwidth: float
@@ -192,7 +194,7 @@ class _Data:
 
     @property
     def n_units(self) -> int:
-        return len(self.cells.copies)
+        return len(self.cells.rows.copies)
 
     @classmethod
     def of(
@@ -227,11 +229,12 @@ class _Data:
                 f"`threshold` must be below the highest score, {cells.support[-1]:g};"
                 f" got {threshold:g}."
             )
-        position = cells.cell % len(cells.support)
+        position = cells.rows.cell % len(cells.support)
         return cls(
             cells=cells,
             labelled=(position >= first).astype(np.float64),
-            row_unit=cells.unit,
+            row_unit=cells.rows.unit,
+            row_weight=cells.rows.weight,
             threshold=threshold,
             first=first,
             bandwidth=rule_of_thumb(cells),
@@ -243,11 +246,11 @@ def _solve(
 ) -> tuple[FloatArray, float, FloatArray, tuple[float, float]]:
     cells = data.cells
     shape = (data.n_groups, len(cells.support))
-    weight = cells.weight * counts[data.row_unit]
-    everyone = sum_by(cells.cell, weight, shape[0] * shape[1]).reshape(shape)
+    weight = data.row_weight * counts[data.row_unit]
+    everyone = sum_by(cells.rows.cell, weight, shape[0] * shape[1]).reshape(shape)
     known = weight * data.labelled
-    mass = sum_by(cells.cell, known, shape[0] * shape[1]).reshape(shape)
-    total = sum_by(cells.cell, known * cells.outcome, shape[0] * shape[1]).reshape(shape)
+    mass = sum_by(cells.rows.cell, known, shape[0] * shape[1]).reshape(shape)
+    total = sum_by(cells.rows.cell, known * cells.rows.outcome, shape[0] * shape[1]).reshape(shape)
     curves = [_curve(data, mass[g], total[g]) for g in range(data.n_groups)]
     before = np.array([float(np.interp(data.threshold, c.nodes, c.values)) for c in curves])
     lowest = max(curve.values[0] for curve in curves)

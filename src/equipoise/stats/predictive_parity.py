@@ -232,9 +232,10 @@ def compare_groups(
     """
     check_fraction("confidence_level", confidence_level)
     n_units = check_groups(cells)
-    if np.ptp(cells.outcome) == 0.0:
+    outcome = cells.rows.outcome
+    if np.ptp(outcome) == 0.0:
         raise DataError(
-            f"`y_true` must vary; every outcome is {cells.outcome[0]:g} and nothing can differ."
+            f"`y_true` must vary; every outcome is {outcome[0]:g} and nothing can differ."
         )
     bands = Bands(confidence_level, n_comparisons, rng)
     support = cells.support

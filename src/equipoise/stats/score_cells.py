@@ -6,44 +6,43 @@ statistic costs one sparse product of (units x cells) with (cells x points); the
 looped over, and a unit with rows in several groups is summed before it is squared.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
 
 from equipoise._checks import check_finite, check_option
-from equipoise._typing import AnyArray, BoolArray, FloatArray, IntArray, ParityUnit
+from equipoise._typing import AnyArray, FloatArray, IntArray, ParityUnit
 from equipoise.exceptions import DataError, InvalidParameterError
+from equipoise.stats.unit_rows import UnitBlock, UnitRows, index_type, is_binary, pieces, sum_by
 
 __all__ = [
     "InfluenceMoments",
     "LinearBlock",
     "ScoreCells",
     "influence_moments",
-    "sum_by",
+    "tail_quantiles",
     "weighted_quantile",
 ]
 
-CHUNK_UNITS = 8_192
-"""Units whose influence values are in memory at once: few enough for the processor's cache."""
+TAIL = 1e-4
+"""Share of scores beyond each of the quantiles between which bins are equal."""
+SAMPLE_ROWS = 100_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreCells:
-    """Rows sorted by unit, each with its (group, score) cell, outcome and weight.
+    """Rows by unit, each with its (group, score) cell, outcome and weight.
 
     Parameters
     ----------
     support : array of shape (b,)
         Distinct scores, or the mean scores of bins, ascending.
-    unit, cell : array of shape (n,)
-        Unit of each row, ascending from 0; ``group * b + position of the score``.
-    outcome, weight : array of shape (n,)
-        Outcome; weight of the row, one over the rows of its unit at the level of clusters.
-    copies : array of shape (n_units,)
-        How many identical independent units one stands for.
+    rows : UnitRows
+        The rows; a cell is ``group * b + position of the score``, and a row weighs one over the
+        rows of its unit at the level of clusters.
     mass, total : array of shape (n_groups, b)
         Sums of weights and of weighted outcomes at each score.
     n_rows : array of shape (n_groups,)
@@ -53,11 +52,7 @@ class ScoreCells:
     """
 
     support: FloatArray
-    unit: IntArray
-    cell: IntArray
-    outcome: FloatArray
-    weight: FloatArray
-    copies: FloatArray
+    rows: UnitRows
     mass: FloatArray
     total: FloatArray
     n_rows: IntArray
@@ -71,17 +66,12 @@ class ScoreCells:
     @property
     def n_units(self) -> int:
         """Independent units."""
-        return round(float(self.copies.sum()))
-
-    @property
-    def group(self) -> IntArray:
-        """Group of each row."""
-        return self.cell // len(self.support)
+        return round(float(self.rows.copies.sum()))
 
     @property
     def binary(self) -> bool:
         """Whether every outcome is 0 or 1."""
-        return bool(np.all((self.outcome == 0.0) | (self.outcome == 1.0)))
+        return is_binary(self.rows.outcome)
 
     @classmethod
     def from_rows(
@@ -139,26 +129,21 @@ class ScoreCells:
             if extra is not None and np.any(extra < 0.0):
                 raise DataError("weights and counts must not be negative; some are.")
         support, position = _support(score, n_bins, edge)
-        cell = position + code.astype(position.dtype) * position.dtype.type(len(support))
-        cell = cell.astype(_index_type(size * len(support)), copy=False)
-        n_rows = np.bincount(code, weights=repeats, minlength=size).round().astype(np.int64)
+        cell = _cell_numbers(position, code, size, len(support))
+        n_rows = sum_by(code, repeats, size).round().astype(np.int64)
         if cluster is None:
-            outcome, w, cell, copies = _merge_identical(outcome, w, cell, repeats)
-            label = np.arange(len(outcome))
+            rows = UnitRows.independent(cell, outcome, weight=w, repeats=repeats)
         else:
-            label, outcome, w, cell = _by_unit(cluster, unit, outcome, w, cell, repeats)
-            copies = np.ones(int(label.max(initial=-1)) + 1)
+            rows = UnitRows.clustered(
+                np.asarray(cluster), unit, code, cell, outcome, weight=w, repeats=repeats
+            )
         shape = (size, len(support))
-        full = w if cluster is not None else w * copies
+        mass, total = rows.sums(shape[0] * shape[1])
         return cls(
             support=support,
-            unit=label,
-            cell=cell,
-            outcome=outcome,
-            weight=w,
-            copies=copies,
-            mass=sum_by(cell, full, shape[0] * shape[1]).reshape(shape),
-            total=sum_by(cell, full * outcome, shape[0] * shape[1]).reshape(shape),
+            rows=rows,
+            mass=mass.reshape(shape),
+            total=total.reshape(shape),
             n_rows=n_rows,
             clustered=cluster is not None,
         )
@@ -171,11 +156,12 @@ class ScoreCells:
         size = len(self.support)
         place = np.full(self.n_groups, -1)
         place[chosen] = np.arange(len(chosen))
-        new = place[self.group]
-        kept = self._keep(new >= 0)
+        number = (place[:, None] * size + np.arange(size)).astype(self.rows.cell.dtype)
+        cell = number.ravel()[self.rows.cell]
+        kept = cell >= 0
         return replace(
-            kept,
-            cell=(new[new >= 0] * size + kept.cell % size).astype(self.cell.dtype),
+            self,
+            rows=self.rows.keep(kept, cell[kept]),
             mass=self.mass[chosen],
             total=self.total[chosen],
             n_rows=self.n_rows[chosen],
@@ -185,54 +171,34 @@ class ScoreCells:
         """Return the rows with a score of at least `threshold`; units without any are dropped."""
         first = int(np.searchsorted(self.support, threshold, side="left"))
         size = len(self.support)
-        kept = self._keep(self.cell % size >= first)
-        group, position = np.divmod(kept.cell, size)
-        rows = np.bincount(group, weights=kept.copies[kept.unit], minlength=self.n_groups)
-        return replace(
-            kept,
-            support=self.support[first:],
-            cell=(group * (size - first) + position - first).astype(self.cell.dtype),
-            mass=self.mass[:, first:],
-            total=self.total[:, first:],
-            n_rows=rows.round().astype(np.int64),
+        kept = self.rows.cell % size >= first
+        group, position = np.divmod(self.rows.cell[kept], size)
+        rows = self.rows.keep(
+            kept, (group * (size - first) + position - first).astype(self.rows.cell.dtype)
         )
-
-    def _keep(self, rows: BoolArray) -> "ScoreCells":
-        unit = self.unit[rows]
-        present = np.zeros(len(self.copies), dtype=bool)
-        present[unit] = True
+        n_rows = np.bincount(group, weights=rows.copies[rows.unit], minlength=self.n_groups)
         return replace(
             self,
-            unit=(np.cumsum(present) - 1)[unit],
-            cell=self.cell[rows],
-            outcome=self.outcome[rows],
-            weight=self.weight[rows],
-            copies=self.copies[present],
+            support=self.support[first:],
+            rows=rows,
+            mass=self.mass[:, first:],
+            total=self.total[:, first:],
+            n_rows=n_rows.round().astype(np.int64),
         )
 
     def sums(self) -> tuple[FloatArray, FloatArray]:
         """Return the sums of weights and of weighted outcomes, each of shape (n_groups, b)."""
         return self.mass, self.total
 
-    def blocks(self) -> Iterator[tuple[slice, IntArray, FloatArray]]:
-        """Yield blocks of units: their rows, where each unit begins in them, and copies."""
-        start = self.unit_start()
-        for first in range(0, len(self.copies), CHUNK_UNITS):
-            last = min(first + CHUNK_UNITS, len(self.copies))
-            bounds = start[first : last + 1]
-            yield slice(bounds[0], bounds[-1]), bounds - bounds[0], self.copies[first:last]
-
-    def unit_start(self) -> IntArray:
-        """Return the first row of each unit, and the number of rows at the end."""
-        sizes = np.bincount(self.unit, minlength=len(self.copies))
-        start = np.concatenate([[0], np.cumsum(sizes)])
-        return start.astype(_index_type(len(self.unit)))
-
     def units_in_group(self) -> IntArray:
         """Return the number of units with a row in each group."""
-        present = np.zeros((self.n_groups, len(self.copies)), dtype=bool)
-        present[self.group, self.unit] = True
-        return (present @ self.copies).round().astype(np.int64)
+        total = np.zeros(self.n_groups)
+        for block in self.rows.blocks():
+            group, unit = block.cell // len(self.support), np.diff(block.start)
+            present = np.zeros((self.n_groups, len(block.copies)), dtype=bool)
+            present[group, np.repeat(np.arange(len(unit)), unit)] = True
+            total += present @ block.copies
+        return total.round().astype(np.int64)
 
     def units_within(self, low: FloatArray, high: FloatArray) -> IntArray:
         """Count the units that have a score in each window; shape (n_groups, len(low)).
@@ -246,23 +212,18 @@ class ScoreCells:
         opened = np.searchsorted(low, self.support, side="right")
         closed = np.tile(np.searchsorted(high, self.support, side="left"), self.n_groups)
         group = np.repeat(np.arange(self.n_groups), size)
-        first = ((group * (k + 1) + np.tile(opened, self.n_groups)) * (k + 1)).astype(np.int32)
-        length = self.n_groups * (k + 1) ** 2
-        if not self.clustered:
-            rows = sum_by(self.cell, self.copies, len(first))
-            return _window_counts(sum_by(first + closed, rows, length), self.n_groups, k)
-        rows = np.bincount(self.cell, minlength=len(first)).astype(np.float64)
-        inside = sum_by(first + closed, rows, length)
-        within = sparse.csr_array(
-            (np.empty(len(self.unit), dtype=np.int8), self.cell.copy(), self.unit_start()),
-            shape=(len(self.copies), self.n_groups * size),
-        )
-        within.sort_indices()
-        before, after = within.indices[:-1], within.indices[1:]
-        same = (self.unit[1:] == self.unit[:-1]) & (group[before] == group[after])
-        code = first[before[same]] + closed.astype(np.int32)[after[same]]
-        pairs = np.bincount(code, minlength=length)
-        return _window_counts(inside - pairs, self.n_groups, k)
+        first = (group * (k + 1) + np.tile(opened, self.n_groups)) * (k + 1)
+        histogram = np.zeros(self.n_groups * (k + 1) ** 2)
+        for block in self.rows.blocks(len(histogram)):
+            rows = np.repeat(block.copies, np.diff(block.start))
+            code = first[block.cell] + closed[block.cell]
+            histogram += np.bincount(code, weights=rows, minlength=len(histogram))
+            before, after = block.cell[:-1], block.cell[1:]
+            same = group[before] == group[after]
+            same[block.start[1:-1] - 1] = False
+            code = first[before[same]] + closed[after[same]]
+            histogram -= np.bincount(code, minlength=len(histogram))
+        return _window_counts(histogram, self.n_groups, k)
 
 
 class LinearBlock(NamedTuple):
@@ -287,65 +248,68 @@ def influence_moments(cells: ScoreCells, blocks: Sequence[LinearBlock]) -> Influ
     """Sum the outer product and fourth powers of the stacked influence values over units."""
     size = sum(block.coefficient.shape[1] for block in blocks)
     covariance, fourth = np.zeros((size, size)), np.zeros(size)
-    values = _BinaryValues(cells, blocks) if cells.binary else _RealValues(cells, blocks)
-    for rows, bounds, copies in cells.blocks():
-        psi = values.of(rows, bounds)
+    values = _InfluenceValues(cells, blocks)
+    for block in cells.rows.blocks():
+        psi, columns = values.of(block)
         square = psi * psi
         # Copies are independent: a unit that stands for c enters sums of squares c times.
-        covariance += psi.T @ (psi if cells.clustered else psi * copies[:, None])
-        fourth += ((square if cells.clustered else square * copies[:, None]) * square).sum(axis=0)
+        times = 1.0 if cells.clustered else block.copies[:, None]
+        covariance[np.ix_(columns, columns)] += psi.T @ (psi if cells.clustered else psi * times)
+        fourth[columns] += np.einsum("ij,ij->j", square * times, square)
     return InfluenceMoments(covariance, fourth)
 
 
-class _BinaryValues:
-    """Influence values when outcomes are 0 or 1: a row's share depends on cell and outcome only."""
+class _InfluenceValues:
+    r"""Influence values of units: sparse products of their rows with what a cell's row adds.
+
+    A row adds :math:`\omega (y - \mu) c`. Of outcomes 0 and 1 that is one product, with a table
+    that has a line for each cell and outcome; of real outcomes it is two. The rows of a group
+    reach its own statistics only, and units come ordered by group: most blocks need few columns.
+    """
 
     def __init__(self, cells: ScoreCells, blocks: Sequence[LinearBlock]) -> None:
-        coefficient = np.concatenate([block.coefficient for block in blocks], axis=1)
+        self.binary = cells.binary
+        self.size = len(cells.support)
+        self.coefficient = np.concatenate([block.coefficient for block in blocks], axis=1)
         centre = np.concatenate([_columns(block) for block in blocks], axis=1)
-        size = len(coefficient)
-        self.table = np.concatenate([coefficient * (0.0 - centre), coefficient * (1.0 - centre)])
-        self.cells = cells
-        self.size = _index_type(2 * size)(size)
+        self.shift = -self.coefficient * centre
+        whole = slice(0, len(centre))
+        self.whole = self._tables(whole), whole.start, np.arange(centre.shape[1])
+        self.of_group = []
+        for k in range(cells.n_groups):
+            own = slice(k * self.size, (k + 1) * self.size)
+            columns = np.flatnonzero(np.any(self.coefficient[own] != 0.0, axis=0))
+            self.of_group.append((self._tables(own, columns), own.start, columns))
 
-    def of(self, rows: slice, bounds: IntArray) -> FloatArray:
-        shape = (len(bounds) - 1, len(self.table))
-        cell = self.cells.cell[rows] + self.size * (self.cells.outcome[rows] == 1.0)
-        units = sparse.csr_array((self.cells.weight[rows], cell, bounds), shape=shape)
-        return np.asarray(units @ self.table)
+    def _tables(self, own: slice, columns: IntArray | slice = slice(None)) -> list[FloatArray]:
+        """Return what a row adds by itself and times its outcome, as rows that lie together."""
+        shift, slope = self.shift[own, columns], self.coefficient[own, columns]
+        if self.binary:
+            return [np.concatenate([shift, shift + slope]).copy()]
+        return [np.ascontiguousarray(shift), np.ascontiguousarray(slope)]
+
+    def of(self, block: UnitBlock) -> tuple[FloatArray, IntArray]:
+        """Return the statistics that the units of a block reach, and which they are."""
+        ends = (block.cell.min() // self.size, block.cell.max() // self.size)
+        tables, first, columns = self.of_group[ends[0]] if ends[0] == ends[1] else self.whole
+        cell = block.cell - block.cell.dtype.type(first)
+        if self.binary:
+            lines = len(tables[0]) // 2
+            cell = cell + index_type(2 * lines)(lines) * block.outcome.astype(bool)
+            return _product(block.weight, cell, block.start, tables[0]), columns
+        psi = _product(block.weight, cell, block.start, tables[0])
+        psi += _product(block.weight * block.outcome, cell, block.start, tables[1])
+        return psi, columns
 
 
-class _RealValues:
-    """Influence values of real outcomes: weighted outcomes less weighted centres."""
-
-    def __init__(self, cells: ScoreCells, blocks: Sequence[LinearBlock]) -> None:
-        coefficient = np.concatenate([block.coefficient for block in blocks], axis=1)
-        centre = np.concatenate([_columns(block) for block in blocks], axis=1)
-        self.outcome = coefficient
-        self.mass = -coefficient * centre
-        self.cells = cells
-
-    def of(self, rows: slice, bounds: IntArray) -> FloatArray:
-        cell, weight = self.cells.cell[rows], self.cells.weight[rows]
-        shape = (len(bounds) - 1, len(self.outcome))
-        outcome = sparse.csr_array((weight * self.cells.outcome[rows], cell, bounds), shape=shape)
-        mass = sparse.csr_array((weight, cell, bounds), shape=shape)
-        return np.asarray(outcome @ self.outcome + mass @ self.mass)
+def _product(values: FloatArray, cell: IntArray, start: IntArray, table: FloatArray) -> FloatArray:
+    units = sparse.csr_array((values, cell, start), shape=(len(start) - 1, len(table)))
+    return np.asarray(units @ table)
 
 
 def _columns(block: LinearBlock) -> FloatArray:
     centre = block.centre if block.centre.ndim == 2 else block.centre[:, None]
     return np.broadcast_to(centre, block.coefficient.shape)
-
-
-def _index_type(largest: int) -> type[np.signedinteger[Any]]:
-    """Sparse products want 32-bit positions, and convert others every time."""
-    return np.int32 if largest < 2**31 else np.int64
-
-
-def sum_by(code: IntArray, values: FloatArray, size: int) -> FloatArray:
-    """Sum values by code, 0 to size - 1."""
-    return np.bincount(code, weights=values, minlength=size).astype(np.float64, copy=False)
 
 
 def weighted_quantile(values: FloatArray, mass: FloatArray, levels: FloatArray) -> FloatArray:
@@ -358,101 +322,54 @@ def weighted_quantile(values: FloatArray, mass: FloatArray, levels: FloatArray) 
 def _support(
     score: FloatArray, n_bins: int | None, edge: float | None
 ) -> tuple[FloatArray, AnyArray]:
+    """Return distinct scores, or the mean scores of bins, and the position of each row in them."""
     low, high = float(score.min(initial=np.inf)), float(score.max(initial=-np.inf))
     if n_bins is None or not low < high:
         support, position = np.unique(score, return_inverse=True)
-        return support, position.astype(_index_type(len(score)))
+        return support, position.astype(index_type(len(score)))
     # Equal bins between extreme quantiles: a few outliers must not make all bins wide.
-    inner = np.quantile(score, [1e-4, 1.0 - 1e-4])
+    inner = tail_quantiles(score)
     width = float(inner[1] - inner[0] if inner[1] > inner[0] else high - low) / n_bins
     origin = low if edge is None else edge
-    # Counted from the edge, a score equal to it falls on its right whatever the rounding.
-    place = np.floor((score - origin) / width)
     ends = np.floor((inner - origin) / width) + np.array([-0.5, 0.5]) * n_bins
-    position = np.clip(place, min(ends[0], -1.0), max(ends[1], 0.0)).astype(np.int32)
+    first, last = min(ends[0], -1.0), max(ends[1], 0.0)
+    position = np.empty(len(score), dtype=np.int32)
+    for rows in pieces(len(score)):
+        # Counted from the edge, a score equal to it falls on its right whatever the rounding.
+        position[rows] = np.clip(np.floor((score[rows] - origin) / width), first, last)
     position -= position.min()
-    n = np.bincount(position)
-    full = n > 0
+    size = int(position.max()) + 1
+    n = sum_by(position, None, size)
+    full = n > 0.0
     # The mean score of a bin makes the error of binning second order in the width.
-    support = sum_by(position, score, len(n))[full] / n[full]
-    return support, (np.cumsum(full) - 1).astype(np.int32)[position]
+    support = sum_by(position, score, size)[full] / n[full]
+    number = (np.cumsum(full) - 1).astype(np.int32)
+    for rows in pieces(len(score)):
+        position[rows] = number[position[rows]]
+    return support, position
 
 
-def _merge_identical(
-    outcome: FloatArray, weight: FloatArray | None, cell: IntArray, repeats: FloatArray | None
-) -> tuple[FloatArray, FloatArray, IntArray, FloatArray]:
-    """Merge independent rows of the same cell, outcome and weight: ten million become thousands."""
-    same = weight is None or np.ptp(weight) == 0.0
-    values = np.unique(outcome) if same and len(outcome) else np.empty(0)
-    if not 0 < len(values) <= 100:
-        copies = np.ones(len(outcome)) if repeats is None else repeats
-        w = np.ones(len(outcome)) if weight is None else weight
-        keep = copies > 0.0
-        return outcome[keep], w[keep], cell[keep], copies[keep]
-    size = (int(cell.max()) + 1) * len(values)
-    code = cell.astype(np.int64) * len(values) + np.searchsorted(values, outcome)
-    copies = np.bincount(code, weights=repeats, minlength=size).astype(np.float64)
-    full = np.flatnonzero(copies)
-    return (
-        values[full % len(values)],
-        np.full(len(full), 1.0 if weight is None else weight[0]),
-        (full // len(values)).astype(cell.dtype),
-        copies[full],
-    )
+def tail_quantiles(score: FloatArray) -> FloatArray:
+    """Return the extreme quantiles of the scores, exactly, from the few scores near the ends."""
+    n = len(score)
+    # A sample guesses where the ends begin; ten times the share asked for is hardly ever too few.
+    guess = np.quantile(score[:: max(1, n // SAMPLE_ROWS)], [10.0 * TAIL, 1.0 - 10.0 * TAIL])
+    low, high = score[score <= guess[0]], score[score >= guess[1]]
+    at = TAIL * (n - 1)
+    k = int(at)
+    if min(len(low), len(high)) < k + 2:
+        return np.quantile(score, [TAIL, 1.0 - TAIL])
+    a, b = np.partition(low, [k, k + 1])[k : k + 2]
+    d, c = np.partition(high, [-k - 2, -k - 1])[len(high) - k - 2 : len(high) - k]
+    return np.array([a + (b - a) * (at - k), c - (c - d) * (at - k)])
 
 
-def _by_unit(
-    cluster: AnyArray,
-    unit: ParityUnit,
-    outcome: FloatArray,
-    weight: FloatArray | None,
-    cell: IntArray,
-    repeats: FloatArray | None,
-) -> tuple[IntArray, FloatArray, FloatArray, IntArray]:
-    """Bring the rows of a cluster together, and weigh them."""
-    label = _codes(cluster)
-    if repeats is not None and np.any(repeats == 0.0):
-        keep = repeats > 0.0
-        label, outcome, cell, repeats = (
-            _codes(label[keep]),
-            outcome[keep],
-            cell[keep],
-            repeats[keep],
-        )
-        weight = None if weight is None else weight[keep]
-    sizes = np.bincount(label, weights=repeats)
-    order = _order(label)
-    label = label[order]
-    w = (1.0 / sizes)[label] if unit == "cluster" else np.ones(len(label))
-    for extra in (weight, repeats):
-        if extra is not None:
-            w *= extra[order]
-    return label, outcome[order], w, cell[order]
-
-
-def _codes(labels: AnyArray) -> AnyArray:
-    array = np.asarray(labels)
-    if (
-        array.dtype.kind in "iu"
-        and len(array)
-        and array.min() >= 0
-        and array.max() < 4 * len(array)
-    ):
-        present = np.bincount(array) > 0
-        return np.asarray((np.cumsum(present) - 1).astype(_index_type(len(array)))[array])
-    return np.unique(array, return_inverse=True)[1].astype(_index_type(len(array)))
-
-
-def _order(label: IntArray) -> IntArray | slice:
-    """Order that brings the rows of a unit together; a counting sort, linear in the rows."""
-    if np.all(label[1:] >= label[:-1]):
-        return slice(None)
-    n = len(label)
-    rows = sparse.csr_array(
-        (np.empty(n, dtype=np.int8), label, np.arange(n + 1, dtype=label.dtype)),
-        shape=(n, int(label.max()) + 1),
-    )
-    return np.asarray(rows.tocsc().indices)
+def _cell_numbers(position: IntArray, group: IntArray, n_groups: int, size: int) -> IntArray:
+    """Return ``group * size + position``."""
+    cell = position.astype(index_type(n_groups * size), copy=False)
+    for rows in pieces(len(position)):
+        cell[rows] += (group[rows] * size).astype(cell.dtype)
+    return cell
 
 
 def _window_counts(histogram: FloatArray, n_groups: int, k: int) -> IntArray:

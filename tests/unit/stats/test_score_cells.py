@@ -66,7 +66,7 @@ def test_a_chunk_of_units_changes_nothing(rng, monkeypatch):
     cells = ScoreCells.from_rows(y, s, np.zeros(60, dtype=int), cluster=u)
     block = LinearBlock(rng.normal(size=(60, 3)), rng.normal(size=(60, 3)))
     whole = influence_moments(cells, [block])
-    monkeypatch.setattr("equipoise.stats.score_cells.CHUNK_UNITS", 7)
+    monkeypatch.setattr("equipoise.stats.unit_rows.CHUNK_UNITS", 7)
     parts = influence_moments(cells, [block])
     np.testing.assert_allclose(whole.covariance, parts.covariance)
     np.testing.assert_allclose(whole.fourth, parts.fourth)

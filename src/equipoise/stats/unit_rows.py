@@ -1,0 +1,258 @@
+"""Rows brought together by independent unit: what is summed before it is squared.
+
+Arrays of ten million rows are passed over in pieces that stay in the processor's cache, and weights
+and units are kept by unit, not by row: memory costs more time than arithmetic.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from equipoise._typing import AnyArray, BoolArray, FloatArray, IntArray, ParityUnit
+
+__all__ = ["UnitBlock", "UnitRows", "index_type", "is_binary", "pieces", "sum_by"]
+
+CHUNK_UNITS = 8_192
+"""Units whose influence values are in memory at once: few enough for the processor's cache."""
+CHUNK_ROWS = 65_536
+MOST_VALUES = 100
+"""Independent rows are merged when outcomes have at most this many values."""
+
+
+class UnitBlock(NamedTuple):
+    """Some units: the cells, outcomes and weights of their rows; where each begins; its copies."""
+
+    cell: IntArray
+    outcome: AnyArray
+    weight: FloatArray
+    start: IntArray
+    copies: FloatArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitRows:
+    """Rows sorted by unit, and by cell within a unit.
+
+    Parameters
+    ----------
+    start : array of shape (n_units + 1,)
+        First row of each unit, and the number of rows at the end.
+    cell, outcome : array of shape (n,)
+        Cell and outcome of each row; outcomes 0 and 1 may be integers.
+    unit_weight : array of shape (n_units,)
+        Factor of the weight that the rows of a unit share.
+    row_weight : array of shape (n,) or None
+        Factor of its own.
+    copies : array of shape (n_units,)
+        How many identical independent units one stands for.
+    """
+
+    start: IntArray
+    cell: IntArray
+    outcome: AnyArray
+    unit_weight: FloatArray
+    row_weight: FloatArray | None
+    copies: FloatArray
+
+    @property
+    def unit(self) -> IntArray:
+        """Unit of each row, ascending from 0."""
+        return np.repeat(np.arange(len(self.copies)), np.diff(self.start))
+
+    @property
+    def weight(self) -> FloatArray:
+        """Weight of each row."""
+        shared = np.repeat(self.unit_weight, np.diff(self.start))
+        return shared if self.row_weight is None else shared * self.row_weight
+
+    @classmethod
+    def independent(
+        cls,
+        cell: IntArray,
+        outcome: FloatArray,
+        *,
+        weight: FloatArray | None = None,
+        repeats: FloatArray | None = None,
+    ) -> "UnitRows":
+        """Take every row as a unit; merge those of the same cell, outcome and weight.
+
+        Ten million rows become thousands.
+        """
+        same = weight is None or np.ptp(weight) == 0.0
+        values = np.unique(outcome) if same and len(outcome) else np.empty(0)
+        if 0 < len(values) <= MOST_VALUES:
+            size = (int(cell.max()) + 1) * len(values)
+            code = cell.astype(np.int64) * len(values) + np.searchsorted(values, outcome)
+            copies = sum_by(code, repeats, size)
+            full = np.flatnonzero(copies)
+            copies, outcome = copies[full], values[full % len(values)]
+            cell = (full // len(values)).astype(cell.dtype)
+            w = np.full(len(full), 1.0 if weight is None else weight[0])
+        else:
+            copies = np.ones(len(outcome)) if repeats is None else repeats
+            w = np.ones(len(outcome)) if weight is None else weight
+            keep = copies > 0.0
+            copies, outcome, cell, w = copies[keep], outcome[keep], cell[keep], w[keep]
+        return cls(
+            start=np.arange(len(cell) + 1, dtype=index_type(len(cell))),
+            cell=cell,
+            outcome=outcome,
+            unit_weight=w,
+            row_weight=None,
+            copies=copies,
+        )
+
+    @classmethod
+    def clustered(
+        cls,
+        cluster: AnyArray,
+        unit: ParityUnit,
+        group: IntArray,
+        cell: IntArray,
+        outcome: FloatArray,
+        *,
+        weight: FloatArray | None = None,
+        repeats: FloatArray | None = None,
+    ) -> "UnitRows":
+        """Bring the rows of a cluster together, and weigh them; units of a group are neighbours."""
+        if repeats is not None and np.any(repeats == 0.0):
+            keep = repeats > 0.0
+            cluster, group, outcome, cell = cluster[keep], group[keep], outcome[keep], cell[keep]
+            repeats = repeats[keep]
+            weight = None if weight is None else weight[keep]
+        label, n_units = _number_units(cluster, group)
+        size = sum_by(label, repeats, n_units)
+        n_rows = size if repeats is None else sum_by(label, None, n_units)
+        row_weight = weight if repeats is None else repeats if weight is None else weight * repeats
+        cell, outcome, row_weight = _sorted(label, cell, outcome, row_weight)
+        return cls(
+            start=_start(n_rows),
+            cell=cell,
+            outcome=outcome,
+            unit_weight=1.0 / size if unit == "cluster" else np.ones(n_units),
+            row_weight=row_weight,
+            copies=np.ones(n_units),
+        )
+
+    def keep(self, rows: BoolArray, cell: IntArray) -> "UnitRows":
+        """Return some rows, with new cells; units without any are dropped."""
+        kept = np.concatenate([[0], np.cumsum(rows)])[self.start]
+        n_rows = np.diff(kept)
+        present = n_rows > 0
+        return UnitRows(
+            start=_start(n_rows[present]),
+            cell=cell,
+            outcome=self.outcome[rows],
+            unit_weight=self.unit_weight[present],
+            row_weight=None if self.row_weight is None else self.row_weight[rows],
+            copies=self.copies[present],
+        )
+
+    def blocks(self, least: int = 0) -> Iterator[UnitBlock]:
+        """Yield blocks of units that fit the cache, or of `least` units if that is more."""
+        step = max(CHUNK_UNITS, least)
+        for first in range(0, len(self.copies), step):
+            units = slice(first, first + step)
+            bounds = self.start[first : first + step + 1]
+            rows = slice(bounds[0], bounds[-1])
+            weight = np.repeat(self.unit_weight[units], np.diff(bounds))
+            if self.row_weight is not None:
+                weight *= self.row_weight[rows]
+            start = bounds - bounds[0]
+            yield UnitBlock(self.cell[rows], self.outcome[rows], weight, start, self.copies[units])
+
+    def sums(self, n_cells: int) -> tuple[FloatArray, FloatArray]:
+        """Return the sums of weights and of weighted outcomes in each cell."""
+        mass, total = np.zeros(n_cells), np.zeros(n_cells)
+        for block in self.blocks(n_cells):
+            weight = block.weight * np.repeat(block.copies, np.diff(block.start))
+            mass += np.bincount(block.cell, weights=weight, minlength=n_cells)
+            total += np.bincount(block.cell, weights=weight * block.outcome, minlength=n_cells)
+        return mass, total
+
+
+def index_type(largest: int) -> type[np.signedinteger[Any]]:
+    """Sparse products want 32-bit positions, and convert others every time."""
+    return np.int32 if largest < 2**31 else np.int64
+
+
+def is_binary(outcome: AnyArray) -> bool:
+    """Say whether every outcome is 0 or 1."""
+    parts = (outcome[rows] for rows in pieces(len(outcome)))
+    return all(bool(np.all((part == 0) | (part == 1))) for part in parts)
+
+
+def sum_by(code: IntArray, values: FloatArray | None, size: int) -> FloatArray:
+    """Sum values by code, 0 to size - 1; without values, count."""
+    total = np.zeros(size)
+    for rows in pieces(len(code), size):
+        part = None if values is None else values[rows]
+        total += np.bincount(code[rows], weights=part, minlength=size)
+    return total
+
+
+def pieces(n: int, least: int = 0) -> Iterator[slice]:
+    """Cut n rows into slices that fit the cache, or have `least` rows if that is more."""
+    step = max(CHUNK_ROWS, least)
+    return (slice(first, first + step) for first in range(0, n, step))
+
+
+def _number_units(cluster: AnyArray, group: IntArray) -> tuple[IntArray, int]:
+    """Number the units that have rows, by the last of their groups when they are many.
+
+    A block of units then has rows of few groups.
+    """
+    code = cluster
+    whole = cluster.dtype.kind in "iu" and len(cluster) > 0
+    if not (whole and cluster.min() >= 0 and cluster.max() < 4 * len(cluster)):
+        code = np.unique(cluster, return_inverse=True)[1]
+    kind = index_type(len(code))
+    rank = np.zeros(int(code.max(initial=-1)) + 1, dtype=kind)
+    if len(rank) > CHUNK_UNITS:
+        np.maximum.at(rank, code, group.astype(kind) + kind(1))
+    else:
+        rank[code] = 1
+    present = np.flatnonzero(rank)
+    order = np.argsort(rank[present], kind="stable")
+    rank[present[order]] = np.arange(len(present), dtype=kind)
+    return rank[code], len(present)
+
+
+def _sorted(
+    label: IntArray, cell: IntArray, outcome: FloatArray, weight: FloatArray | None
+) -> tuple[IntArray, AnyArray, FloatArray | None]:
+    """Sort rows by label, then by cell, then by outcome if it is 0 or 1.
+
+    Label, cell and such an outcome are one number. When there is nothing else, the numbers are
+    sorted and taken apart again, which is much faster than to find an order and follow it.
+    """
+    bits = int(cell.max(initial=0)).bit_length()
+    binary = is_binary(outcome)
+    key = np.empty(len(label), dtype=np.int64)
+    for rows in pieces(len(label)):
+        key[rows] = label[rows]
+        key[rows] <<= bits
+        key[rows] += cell[rows]
+        key[rows] <<= 1
+        if binary:
+            key[rows] += outcome[rows] == 1.0
+    if binary and weight is None:
+        key.sort()
+    else:
+        order = np.argsort(key)
+        key, outcome = key[order], outcome[order]
+        weight = None if weight is None else weight[order]
+    sorted_cell = np.empty(len(key), dtype=cell.dtype)
+    sorted_outcome = np.empty(len(key), dtype=np.int8) if binary else outcome
+    for rows in pieces(len(key)):
+        sorted_cell[rows] = (key[rows] >> 1) & (2**bits - 1)
+        if binary:
+            sorted_outcome[rows] = key[rows] & 1
+    return sorted_cell, sorted_outcome, weight
+
+
+def _start(n_rows: AnyArray) -> IntArray:
+    start = np.concatenate([[0], np.cumsum(n_rows)])
+    return start.astype(index_type(int(start[-1])))
