@@ -13,9 +13,10 @@ import narwhals as nw
 import numpy as np
 
 from equipoise._checks import LARGEST
-from equipoise._typing import AnyArray, FloatArray, IntArray
+from equipoise._typing import AnyArray
 from equipoise.data.batches import CellNumbering, record_batches
-from equipoise.data.cells import Cells, Rows, Totals, absent, check_cells, encode, place
+from equipoise.data.cells import Cells, Rows, Totals, absent, check_cells, encode
+from equipoise.data.cluster_products import CLUSTER, ClusterProducts, cluster_products
 from equipoise.data.collect import collect
 from equipoise.data.columns import (
     COMPLETE,
@@ -124,63 +125,49 @@ class Table(RoleColumns):
         -------
         Cells
         """
-        names = list(quantities)
+        names, extra = list(quantities), list(sums or {})
+        keys = list(self.group_keys())
         base = self._base(quantities, self.group_keys(), needs, extra=sums)
-        keys = [*self.group_keys(), STATUS]
-        pairs = [(a, b) for k, a in enumerate(names) for b in names[k:]]
         factor = nw.col("__eq_factor")
-        extra = list(sums or {})
-        if self.roles.cluster is None:
-            products = [
-                (nw.col(a) * nw.col(b) * factor * nw.col("__eq_weight")).sum().alias(f"{a}*{b}")
-                for a, b in pairs
-            ]
-            totals = [(nw.col(a) * factor).sum().alias(a) for a in names]
-            further = [(nw.col(a) * nw.col("__eq_count")).sum().alias(a) for a in extra]
-            query = base.group_by(keys).agg(
-                nw.col("__eq_count").sum().alias("n"), *totals, *products, *further
-            )
-            part = None
-        else:
-            part = base.group_by(["__eq_cluster", *keys]).agg(
-                nw.col("__eq_count").sum().alias("n"),
-                *[(nw.col(a) * factor).sum().alias(a) for a in names],
-                *[(nw.col(a) * nw.col("__eq_count")).sum().alias(a) for a in extra],
-            )
-            products = [(nw.col(a) * nw.col(b)).sum().alias(f"{a}*{b}") for a, b in pairs]
-            query = part.group_by(keys).agg(
-                nw.len().alias("__eq_parts"),
-                *[nw.col(a).sum() for a in ("n", *names, *extra)],
-                *products,
-            )
+        pairs = [(a, b) for k, a in enumerate(names) for b in names[k:]]
+        products = [
+            (nw.col(a) * nw.col(b) * factor * nw.col("__eq_weight")).sum().alias(f"{a}*{b}")
+            for a, b in pairs
+            if self.roles.cluster is None
+        ]
+        query = base.group_by([*keys, STATUS]).agg(
+            nw.col("__eq_count").sum().alias("n"),
+            *[(nw.col(a) * factor).sum().alias(a) for a in names],
+            *products,
+            *[(nw.col(a) * nw.col("__eq_count")).sum().alias(a) for a in extra],
+        )
         result = collect(query)
         complete = self._complete(result, needs, result["n"])
-        cell, labels = encode(
-            [result[name][complete] for name in self.group_keys()], int(complete.sum())
-        )
+        cell, labels = encode([result[key][complete] for key in keys], int(complete.sum()))
         size = len(labels[0]) if labels else 1
         check_cells(size, self.roles.group)
-        order = np.argsort(cell)
-        n = result["n"][complete][order].round().astype(np.int64)
-        total = np.stack([result[a][complete][order] for a in names], axis=1)
-        outer = np.zeros((size, len(names), len(names)))
-        for a, b in pairs:
-            i, j = names.index(a), names.index(b)
-            outer[:, i, j] = outer[:, j, i] = result[f"{a}*{b}"][complete][order]
-        n_units = int(n.sum())
-        cross = None
-        if part is not None:
-            parts = int(result["__eq_parts"][complete].sum())
-            cross, n_units = self._cross(part, names, labels, parts)
+        found = {name: value[complete][np.argsort(cell)] for name, value in result.items()}
+        n = found["n"].round().astype(np.int64)
+        if self.roles.cluster is None:
+            outer = np.empty((size, len(names), len(names)))
+            for a, b in pairs:
+                i, j = names.index(a), names.index(b)
+                outer[:, i, j] = outer[:, j, i] = found[f"{a}*{b}"]
+            within = ClusterProducts(outer, None, int(n.sum()))
+        else:
+            rows = base.filter(nw.col(STATUS) == COMPLETE).select(
+                CLUSTER, *keys, *[(nw.col(a) * factor).alias(a) for a in names]
+            )
+            within = cluster_products(rows, {key: found[key] for key in keys}, labels, names)
         return Cells(
             columns=self.roles.group,
             labels=labels,
             n=n,
-            total=total,
-            product=outer,
-            n_units=n_units,
-            cross=cross,
-            sums={a: result[a][complete][order] for a in extra},
+            total=np.stack([found[a] for a in names], axis=1),
+            product=within.product,
+            n_units=within.n_units,
+            cross=within.cross,
+            sums={a: found[a] for a in extra},
             dropped=round(float(result["n"][~complete].sum())),
         )
 
@@ -228,7 +215,7 @@ class Table(RoleColumns):
         """
         base = self._base(quantities, self.group_keys(), needs)
         if self.roles.cluster is None:
-            base = base.drop("__eq_cluster", strict=False)
+            base = base.drop(CLUSTER, strict=False)
         result = collect(base)
         complete = self._complete(result, needs, result["__eq_count"])
         cell, labels = encode(
@@ -236,7 +223,7 @@ class Table(RoleColumns):
         )
         unit = None
         if self.roles.cluster is not None:
-            unit = np.unique(result["__eq_cluster"][complete], return_inverse=True)[1]
+            unit = np.unique(result[CLUSTER][complete], return_inverse=True)[1]
         return Rows(
             columns=self.roles.group,
             labels=labels,
@@ -275,10 +262,10 @@ class Table(RoleColumns):
         base = self._base(quantities, keys, needs).filter(nw.col(STATUS) == COMPLETE)
         base = base.select(*keys, *quantities, *extra)
         if self.roles.cluster is not None:
-            cluster = nw.col("__eq_cluster")
+            cluster = nw.col(CLUSTER)
             if not self.schema[self.roles.cluster].is_integer():
                 cluster = cluster.rank("dense")
-            base = base.with_columns(cluster.cast(nw.Int64).alias("__eq_cluster"))
+            base = base.with_columns(cluster.cast(nw.Int64).alias(CLUSTER))
         for batch in record_batches(base):
             yield numbering.rows(batch, list(keys), quantities, extra, totals.dropped)
 
@@ -322,7 +309,7 @@ class Table(RoleColumns):
         ]
         columns += self._multipliers()
         if self.roles.cluster is not None:
-            columns.append(nw.col(self.roles.cluster).alias("__eq_cluster"))
+            columns.append(nw.col(self.roles.cluster).alias(CLUSTER))
         status = self.status(needs)
         if quantities:
             # A quantity of the user's own can be null or infinite where its columns are complete.
@@ -433,30 +420,3 @@ class Table(RoleColumns):
             if not weights.sum() > 0:
                 raise DataError(f"`weight` column {self.roles.weight!r} is zero in every row.")
         return complete
-
-    def _cross(
-        self, part: "nw.LazyFrame[Any]", names: list[str], labels: tuple[AnyArray, ...], parts: int
-    ) -> tuple[tuple[IntArray, IntArray, FloatArray] | None, int]:
-        """Return the cross products between cells that share clusters, and the clusters."""
-        complete = part.filter(nw.col(STATUS) == COMPLETE)
-        units = collect(complete.select(nw.col("__eq_cluster").n_unique().alias("units")))
-        n_units = int(units["units"][0])
-        if parts == n_units:
-            return None, n_units
-        keys = list(self.group_keys())
-        joined = complete.join(complete, on="__eq_cluster", suffix="__2")
-        keys2 = [f"{key}__2" for key in keys]
-        products = [
-            (nw.col(a) * nw.col(f"{b}__2")).sum().alias(f"{a}*{b}")
-            for a, b in product(names, names)
-        ]
-        result = collect(joined.group_by([*keys, *keys2]).agg(*products))
-        first = place([result[key] for key in keys], labels)
-        second = place([result[key] for key in keys2], labels)
-        upper = np.flatnonzero(first < second)
-        upper = upper[np.lexsort([second[upper], first[upper]])]
-        size = len(names)
-        outer = np.empty((len(upper), size, size))
-        for (i, a), (j, b) in product(enumerate(names), enumerate(names)):
-            outer[:, i, j] = result[f"{a}*{b}"][upper]
-        return (first[upper], second[upper], outer), n_units
