@@ -1,15 +1,17 @@
 """Fairness audits with statistical guarantees."""
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from equipoise import datasets
 from equipoise._version import __version__
-from equipoise.audits.audit import Audit
-from equipoise.audits.finding import ConfidenceInterval, Decision, Finding, JointTest, Note
-from equipoise.audits.reference import External
-from equipoise.audits.result import AuditResult
-from equipoise.data.metrics import Metric
+
+if TYPE_CHECKING:
+    from equipoise import datasets
+    from equipoise.audits.audit import Audit
+    from equipoise.audits.finding import ConfidenceInterval, Decision, Finding, JointTest, Note
+    from equipoise.audits.reference import External
+    from equipoise.audits.result import AuditResult
+    from equipoise.data.metrics import Metric
 
 __all__ = [
     "Audit",
@@ -25,11 +27,29 @@ __all__ = [
     "datasets",
 ]
 
-_ON_DEMAND = ("design", "mitigation", "search", "stats", "testing")
+_HOME = {
+    "Audit": "audits.audit",
+    "AuditResult": "audits.result",
+    "ConfidenceInterval": "audits.finding",
+    "Decision": "audits.finding",
+    "External": "audits.reference",
+    "Finding": "audits.finding",
+    "JointTest": "audits.finding",
+    "Metric": "data.metrics",
+    "Note": "audits.finding",
+}
+_ON_DEMAND = ("datasets", "design", "mitigation", "search", "stats", "testing")
 
 
 def __getattr__(name: str) -> Any:
-    """Import a subpackage when it is first used: ``eq.mitigation`` loads scikit-learn."""
+    """Import what is asked for when it is first used: ``equipoise --help`` needs no arrays."""
+    if name in _HOME:
+        return getattr(importlib.import_module(f"equipoise.{_HOME[name]}"), name)
     if name in _ON_DEMAND:
         return importlib.import_module(f"equipoise.{name}")
     raise AttributeError(f"module 'equipoise' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """Return the public names and subpackages, those not yet imported too."""
+    return sorted({*globals(), *__all__, *_ON_DEMAND})

@@ -3,15 +3,16 @@
 import os
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from equipoise._typing import Template
-from equipoise.audits.draft import Draft, draft, draft_text
 from equipoise.cli.files import check_writable, write_all
-from equipoise.data.profile import profile
 from equipoise.exceptions import InvalidParameterError
+
+if TYPE_CHECKING:
+    from equipoise.audits.draft import Draft
 
 __all__ = ["init"]
 
@@ -35,6 +36,9 @@ def init(
     force: Annotated[bool, typer.Option("--force", help="Replace an existing plan.")] = False,
 ) -> None:
     """Look at a table, guess the roles of its columns, write a plan."""
+    from equipoise.audits.draft import draft, draft_text
+    from equipoise.data.profile import profile
+
     check_writable(output)
     if output.exists() and not force:
         raise InvalidParameterError(
@@ -49,7 +53,7 @@ def init(
     typer.echo(f"wrote {output}; now run: equipoise audit {output} --output report.html", err=True)
 
 
-def template_checks(name: Template, drafted: Draft) -> str:
+def template_checks(name: Template, drafted: "Draft") -> str:
     """Return the questions of a shipped plan, once the draft has the roles that they need."""
     if name == "lending":
         features = [*drafted.numbers, *filter(None, [drafted.roles.get("y_score")])]

@@ -2,13 +2,15 @@
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from equipoise.audits.dossier import Dossier
 from equipoise.cli.files import check_writable, write_all
 from equipoise.exceptions import InvalidParameterError
+
+if TYPE_CHECKING:
+    from equipoise.audits.dossier import Dossier
 
 __all__ = ["report"]
 
@@ -29,7 +31,9 @@ def report(
     typer.echo(f"wrote {output}", err=True)
 
 
-def _read(file: Path) -> Dossier:
+def _read(file: Path) -> "Dossier":
+    from equipoise.audits.dossier import Dossier
+
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
