@@ -2,6 +2,7 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV   := .venv
 BIN    := $(VENV)/bin
+PEERS  := .venv-peers
 NODE_MODULES := tests/e2e/node_modules/.package-lock.json
 
 .PHONY: demo test check format docs bench bench-large calibration lock lock-audit clean
@@ -42,14 +43,21 @@ lock-audit: $(VENV)/bin/python
 	$(BIN)/pip-audit --requirement requirements.lock --no-deps --disable-pip
 
 # Minutes; rewrites docs/benchmarks.md. `bench-large` needs 2 GB of disk in $EQUIPOISE_BENCH or /tmp.
-bench: $(VENV)/.benchmarks
-	nice $(BIN)/python benchmarks/run.py
+bench: $(VENV)/.benchmarks $(PEERS)/.installed
+	EQUIPOISE_PEERS=$(PEERS)/bin/python nice $(BIN)/python benchmarks/run.py
 
 bench-large: $(VENV)/.benchmarks
 	nice $(BIN)/python benchmarks/run.py --large
 
 $(VENV)/.benchmarks: $(VENV)/.development
 	$(BIN)/python -m pip install --quiet --group bench
+	touch $@
+
+# Peers whose pins exclude ours have an environment of their own.
+$(PEERS)/.installed:
+	$(PYTHON) -m venv $(PEERS)
+	$(PEERS)/bin/python -m pip install --quiet --upgrade pip
+	$(PEERS)/bin/python -m pip install --quiet --group peers
 	touch $@
 
 $(VENV)/bin/python:

@@ -76,14 +76,17 @@ def measure(
     prepare: Callable[[], Any] | None = None,
     *,
     repeats: int = REPEATS,
+    interpreter: str = sys.executable,
 ) -> Measurement:
     """Run ``function(prepare())`` `repeats` times, each in a new process; only it is timed.
 
     The peak is that of the resident memory while `function` runs, inputs and interpreter included.
+    Another `interpreter` needs numpy and what the function imports, in the same version of Python.
     """
     runs = []
     for _ in range(repeats):
         context = multiprocessing.get_context("spawn")
+        context.set_executable(interpreter)
         with ProcessPoolExecutor(max_workers=1, mp_context=context) as pool:
             runs.append(pool.submit(_timed, function, prepare).result())
     return Measurement(
@@ -93,6 +96,14 @@ def measure(
         repeats=repeats,
         value=runs[-1][3],
     )
+
+
+def peers() -> str:
+    """Return the interpreter of the peers' own environment, ``$EQUIPOISE_PEERS``."""
+    found = os.environ.get("EQUIPOISE_PEERS", "")
+    if not Path(found).is_file():
+        raise SystemExit("EQUIPOISE_PEERS must name the python with the group `peers` installed.")
+    return found
 
 
 def compare(

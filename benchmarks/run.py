@@ -9,7 +9,9 @@ docstring.
 import argparse
 import importlib
 import json
+import os
 import sys
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -29,9 +31,9 @@ the median of fresh processes, three unless the row says otherwise; inputs are p
 clock starts. *CPU s* adds the user and system time of all threads; *peak MB* is the largest
 resident memory of the whole process, interpreter and inputs included; *ratio* is CPU seconds of the
 peer over CPU seconds of equipoise, both from the same run on the same machine. Where two programs
-compute the same thing, the benchmark first asserts that their numbers agree. The machine was shared
-and busy while these numbers were taken, so seconds vary, and ratios too: that of the audit of 37
-million rows to the plain scan was 1 / 7.6, 1 / 7.4 and 1 / 11.2 in three runs; the last is shown.
+compute the same thing, the benchmark first asserts that their numbers agree. The *load* below each
+table is the number of other processes that wanted a core when its measurements began; with more
+than a few, seconds and CPU seconds grow and ratios vary.
 """
 
 
@@ -50,18 +52,21 @@ def main() -> None:
         if build is None:
             continue
         print(f"{name} ...", flush=True)
+        load, start = os.getloadavg()[0], time.perf_counter()
         rows = build()
         harness.show(rows)
-        keep(name, module.__doc__ or name, rows, large=chosen.large)
+        print(f"{name}: {time.perf_counter() - start:.0f} s", flush=True)
+        keep(name, module.__doc__ or name, rows, large=chosen.large, load=load)
     write_page()
 
 
-def keep(name: str, doc: str, rows: list[harness.Row], *, large: bool) -> None:
+def keep(name: str, doc: str, rows: list[harness.Row], *, large: bool, load: float) -> None:
     RESULTS.mkdir(exist_ok=True)
     kept = {
         "title": doc.strip().splitlines()[0].rstrip("."),
         "large": large,
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "load": round(load, 1),
         "machine": harness.machine(),
         "rows": harness.records(rows),
     }
@@ -83,9 +88,10 @@ def write_page() -> None:
         machine = kept["machine"]
         versions = ", ".join(f"{k} {v}" for k, v in machine.items() if k != "system")
         size = " (opt-in)" if kept["large"] else ""
+        load = f", load {kept['load']:g}" if "load" in kept else ""
         parts.append(
             f"## {kept['title']}{size}\n\n{harness.table(rows)}\n"
-            f"{kept['date']}, {machine['system']}; {versions}.\n"
+            f"{kept['date']}, {machine['system']}{load}; {versions}.\n"
         )
     PAGE.write_text("\n".join(parts), encoding="utf-8")
 

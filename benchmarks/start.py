@@ -14,6 +14,10 @@ def ours():
     _run("-c", "import equipoise")
 
 
+def audit_class():
+    _run("-c", "from equipoise import Audit")
+
+
 def command_line():
     _run("-m", "equipoise", "--help")
 
@@ -28,17 +32,25 @@ def fairlearn():
 
 def rows() -> list[Row]:
     note = (
-        "No engine, no scipy.optimize or scipy.stats, no scikit-learn, no pandas is loaded. Peak MB"
-        " is that of the process that starts the interpreter, not of the interpreter."
+        "What is public is loaded when it is first used. Peak MB is that of the process that starts"
+        " the interpreter, not of the interpreter."
     )
     return [
         compare(
             "`import equipoise`",
             measure(ours),
-            measure(fairlearn),
+            theirs := measure(fairlearn),
             peer="`import fairlearn.metrics`",
             target="under 0.5 s",
             note=note,
+        ),
+        compare(
+            "`from equipoise import Audit`",
+            measure(audit_class),
+            theirs,
+            peer="`import fairlearn.metrics`",
+            target="under 0.5 s",
+            note="No engine, no scipy.optimize, no scikit-learn, no pandas is loaded.",
         ),
         compare(
             "`equipoise --help`",
