@@ -1,9 +1,13 @@
 """The same rows on every engine."""
 
 import os
+import sys
 import warnings
+from pathlib import Path
 
 import pytest
+
+import equipoise
 
 ENGINES = [
     "pandas",
@@ -37,6 +41,7 @@ def on_engine(engine, table):
 def spark_session():
     """Return a quiet local Spark session, the same for all tests of a process."""
     os.environ.setdefault("PYARROW_IGNORE_TIMEZONE", "1")
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from pyspark.sql import SparkSession
@@ -47,6 +52,7 @@ def spark_session():
             .config("spark.ui.enabled", "false")
             .config("spark.sql.shuffle.partitions", "2")
             .config("spark.sql.session.timeZone", "UTC")
+            .config("spark.executorEnv.PYTHONPATH", str(Path(equipoise.__file__).parents[1]))
             .config("spark.log.level", "ERROR")
             .getOrCreate()
         )

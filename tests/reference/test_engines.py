@@ -6,6 +6,7 @@ columns, and text, integer, Boolean, date and categorical group columns.
 """
 
 import math
+from operator import attrgetter
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +14,11 @@ import pytest
 
 import equipoise as eq
 from engines import spark_session
+from equipoise.audits import score_sample
+from equipoise.data.parts import SparkParts
+from equipoise.data.roles import Roles
+from equipoise.data.table import Table
+from equipoise.exceptions import DataError, MissingDependencyError
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
@@ -46,6 +52,7 @@ def people():
             "arm": arm,
             "effect": effect.round(4),
             "user": user,
+            "name": pa.array([f"user {k}" for k in user]),
             "weight": (rng.random(N) + 0.5).round(3),
             "copies": rng.integers(0, 3, N),
         }
@@ -94,6 +101,28 @@ CASES = {
     "marginal outcome": (
         {"group": "veteran", "cluster": "user", **SCORE},
         lambda audit: audit.marginal_outcome(0.5, unit="row"),
+    ),
+    "predictive parity of named users with weights": (
+        {"group": "veteran", "cluster": "name", "weight": "weight", **SCORE},
+        lambda audit: audit.predictive_parity(unit="row", rng=1),
+    ),
+    "predictive parity of users with counts": (
+        {"group": "sex", "cluster": "user", "count": "copies", **SCORE},
+        lambda audit: audit.predictive_parity(unit="cluster", method="paper", rng=1),
+    ),
+    "predictive parity of an amount with weights and counts": (
+        {
+            "group": "veteran",
+            "y_true": "effect",
+            "y_score": "score",
+            "weight": "weight",
+            "count": "copies",
+        },
+        lambda audit: audit.predictive_parity(rng=1),
+    ),
+    "calibration": (
+        {"group": "day", "cluster": "user", **SCORE},
+        lambda audit: audit.predictive_parity(unit="row", hypothesis="calibration", rng=1),
     ),
     "inequality of decisions": (
         {"group": ["race"], "weight": "weight", **LABELS},
@@ -152,6 +181,33 @@ def test_spark_and_duckdb_agree(roles, ask, spark_rows):
     local = ask(eq.Audit(ROWS, missing="drop", **roles))
     distributed = ask(eq.Audit(spark_rows, missing="drop", **roles))
     assert not differences(local.to_dict(), distributed.to_dict())
+
+
+@pytest.mark.parametrize("case", ["predictive parity of users with counts", "marginal outcome"])
+def test_binned_scores_agree(case, spark_rows, monkeypatch):
+    monkeypatch.setattr(score_sample, "EXACT_ROWS", 100)
+    monkeypatch.setattr(score_sample, "N_BINS", 64)
+    test_spark_and_duckdb_agree(*CASES[case], spark_rows)
+
+
+def test_workers_that_cannot_import_equipoise_are_named(spark_rows, monkeypatch):
+    monkeypatch.setitem(spark_session().sparkContext.environment, "PYTHONPATH", "nowhere")
+    audit = eq.Audit(spark_rows, group="veteran", missing="drop", **SCORE)
+    with pytest.raises(
+        MissingDependencyError, match=r"^The workers of Spark cannot import [^\n]*$"
+    ):
+        audit.predictive_parity()
+
+
+def test_an_error_in_a_worker_is_one_line(spark_rows):
+    roles = Roles(group=("veteran",), missing="drop", **SCORE)
+    table = Table(spark_rows, roles)
+    narrow = table.narrow({"s": table.y_score}, {"y_score": "number"})
+    with (
+        SparkParts(narrow) as parts,
+        pytest.raises(DataError, match=r"^The workers of Spark could not [^\n]*no attribute 't'$"),
+    ):
+        parts.map(attrgetter("t"))
 
 
 def test_a_difference_in_the_tenth_digit_is_seen():

@@ -8,8 +8,9 @@ import pyarrow as pa
 import pytest
 
 import equipoise as eq
+from engines import spark_session
 from equipoise.audits import measure
-from equipoise.data import table
+from equipoise.data.parts import SparkParts
 from reference.test_engines import CASES, ROWS
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "scale.md"
@@ -21,9 +22,12 @@ ASKED = {
     "certify": ["rates of dates with weights"],
     "inequality": ["inequality of decisions", "inequality of a column"],
     "treatment_effects": ["treatment effects", "treatment effects, split"],
-    "predictive_parity": ["predictive parity of rows", "predictive parity of users"],
-    "marginal_outcome": ["marginal outcome"],
     "improvability": ["improvability by another score"],
+}
+# Rows in the memory of this process are streamed; on a cluster, functions go to the rows.
+ASKED_OF_SPARK = {
+    "predictive_parity": ["predictive parity of users with counts"],
+    "marginal_outcome": ["marginal outcome"],
 }
 
 
@@ -40,38 +44,79 @@ def repeated(times):
 def collected(monkeypatch):
     """Sizes of all that was collected, for a table that is too large to be tested from rows."""
     sizes = []
-    collect, batches = nw.LazyFrame.collect, table.record_batches
+    collect = nw.LazyFrame.collect
 
     def counting(frame, *args, **options):
         found = collect(frame, *args, **options)
         sizes.append(len(found))
         return found
 
-    def streaming(frame):
-        for batch in batches(frame):
-            sizes.append(batch.num_rows)
-            yield batch
-
     monkeypatch.setattr(nw.LazyFrame, "collect", counting)
-    monkeypatch.setattr(table, "record_batches", streaming)
     monkeypatch.setattr(measure, "WORK_LIMIT", 0)
     return sizes
 
 
+@pytest.fixture
+def sent(collected, monkeypatch):
+    """Sizes of all that left Spark: rows of queries, and numbers that functions returned."""
+    spark_map = SparkParts.map
+
+    def counting(parts, function):
+        found = spark_map(parts, function)
+        collected.extend(array.size for part in found for array in part)
+        return found
+
+    monkeypatch.setattr(SparkParts, "map", counting)
+    return collected
+
+
 def test_the_guide_names_every_question():
-    assert sorted(dict(LINE.findall(GUIDE.read_text()))) == sorted(ASKED)
+    assert sorted(dict(LINE.findall(GUIDE.read_text()))) == sorted(ASKED | ASKED_OF_SPARK)
+
+
+def growth(case, open_rows, sizes):
+    """Return how much more is collected of four times the rows and users."""
+    roles, ask = CASES[case]
+    totals = []
+    for times in (4, 16):
+        sizes.clear()
+        ask(eq.Audit(open_rows(repeated(times)), missing="drop", **roles))
+        totals.append(sum(sizes))
+    return totals[1] / totals[0]
 
 
 @pytest.mark.parametrize("question", ASKED)
 def test_what_is_collected_is_what_the_guide_says(question, collected):
     leaves = dict(LINE.findall(GUIDE.read_text()))[question]
     for case in ASKED[question]:
-        roles, ask = CASES[case]
-        totals = []
-        for times in (4, 16):
-            collected.clear()
-            assert ask(eq.Audit(repeated(times), missing="drop", **roles)).audit == question
-            totals.append(sum(collected))
-        # Four times the rows and users: sums stay as many (empty blocks fill up), rows do not.
-        growth = totals[1] / totals[0]
-        assert growth < 1.2 if leaves == "sums" else growth > 3.5, (case, totals)
+        found = growth(case, lambda rows: rows, collected)
+        # Sums stay as many (empty blocks fill up), rows do not.
+        assert found < 1.2 if leaves == "sums" else found > 3.5, (case, found)
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+@pytest.mark.parametrize("question", ASKED_OF_SPARK)
+def test_what_leaves_spark_is_what_the_guide_says(question, sent):
+    assert dict(LINE.findall(GUIDE.read_text()))[question] == "sums"
+
+    def on_spark(rows):
+        place = rows.column_names.index("band")
+        plain = rows.set_column(place, "band", rows.column("band").cast(pa.string()))
+        return spark_session().createDataFrame(plain)
+
+    for case in ASKED_OF_SPARK[question]:
+        assert growth(case, on_spark, sent) < 1.2
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+def test_the_cluster_is_left_as_it_was():
+    before = spark_session().sparkContext._jsc.getPersistentRDDs().size()
+    roles, ask = CASES["marginal outcome"]
+    ask(
+        eq.Audit(
+            spark_session().createDataFrame(ROWS.drop_columns("band")), missing="drop", **roles
+        )
+    )
+    assert spark_session().sparkContext._jsc.getPersistentRDDs().size() == before

@@ -16,6 +16,7 @@ from equipoise.data.table import Table
 from equipoise.exceptions import DataError, MissingValuesError
 from equipoise.stats.marginal_outcome import MarginalOutcomeTest, compare_margins
 from equipoise.stats.multiplicity import adjusted_p_values
+from equipoise.stats.partitioned_cells import AnyScoreCells
 
 __all__ = ["marginal_outcome"]
 
@@ -38,31 +39,25 @@ def marginal_outcome(
     width = parity_bandwidth(bandwidth)
     counted = parity_unit(table, unit)
     _check_labels(table, at)
-    sample = score_sample(
+    with score_sample(
         table,
         counted,
         # Labels below the threshold are often unknown, and never used.
         outcome=nw.when(table.y_score >= at).then(table.y_true).otherwise(0.0),
         needs={"y_score": "number"},
         edge=at,
-    )
-    pairs = pairs_of(sample, reference)
-    tests: list[MarginalOutcomeTest | Note] = []
-    for group, other in pairs:
-        try:
-            tests.append(
-                compare_margins(
-                    sample.cells.select([other, group]),
-                    at,
-                    bandwidth=width,
-                    confidence_level=confidence_level,
-                    n_comparisons=len(pairs),
-                )
+    ) as sample:
+        pairs = pairs_of(sample, reference)
+        tests = [
+            _compared(
+                sample.cells.select([other, group]),
+                at,
+                bandwidth=width,
+                confidence_level=confidence_level,
+                n_comparisons=len(pairs),
             )
-        except DataError as error:
-            text = str(error)
-            message = text[:1].upper() + text[1:]
-            tests.append(Note(code="margin-not-tested", message=message))
+            for group, other in pairs
+        ]
     raw = np.array([np.nan if isinstance(test, Note) else test.p_value for test in tests])
     adjusted = adjusted_p_values(raw, "holm")
     names = [(sample.names[group], sample.names[other]) for group, other in pairs]
@@ -91,6 +86,15 @@ def marginal_outcome(
             ],
         },
     )
+
+
+def _compared(cells: AnyScoreCells, threshold: float, **options: Any) -> MarginalOutcomeTest | Note:
+    """Compare two groups, or say why they cannot be compared."""
+    try:
+        return compare_margins(cells, threshold, **options)
+    except DataError as error:
+        text = str(error)
+        return Note(code="margin-not-tested", message=text[:1].upper() + text[1:])
 
 
 def _check_labels(table: Table, threshold: float) -> None:

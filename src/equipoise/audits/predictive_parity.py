@@ -33,6 +33,16 @@ METHOD_WORDS = {
     "calibration": "kernel mean of outcome minus score, max-t",
 }
 CUSUM_WORDS = "cumulative sum of residuals (Kolmogorov-Smirnov)"
+HYPOTHESES = {
+    "parity": (
+        "at every score the mean outcome is the same in all groups",
+        "at some score the mean outcome differs",
+    ),
+    "calibration": (
+        "in every group the mean outcome equals the score",
+        "at some score the mean outcome is not the score",
+    ),
+}
 PAPER_NOTE = Note(
     code="paper-parity",
     message="The paper's test compares raw kernel curves; where the groups' scores are distributed"
@@ -79,23 +89,27 @@ def predictive_parity(
         "rng": rng,
     }
     counted = parity_unit(table, unit)
-    sample = score_sample(
+    with score_sample(
         table,
         counted,
         outcome=table.y_true,
         needs={"y_true": "number", "y_score": "number"},
-    )
-    if hypothesis == "calibration":
-        if method == "paper":
-            raise InvalidParameterError("`method='paper'` tests parity; leave `hypothesis` out.")
-        comparisons = _against_the_diagonal(sample, options)
-        null = "in every group the mean outcome equals the score"
-    else:
-        pairs = pairs_of(sample, reference)
-        comparisons = _between_groups(sample, pairs, options, paper=method == "paper")
-        null = "at every score the mean outcome is the same in all groups"
-    words = METHOD_WORDS["calibration" if hypothesis == "calibration" else method]
-    shown: dict[str, Any] = {"alpha": alpha, "confidence_level": confidence_level, "method": words}
+    ) as sample:
+        if hypothesis == "calibration":
+            if method == "paper":
+                raise InvalidParameterError(
+                    "`method='paper'` tests parity; leave `hypothesis` out."
+                )
+            comparisons = _against_the_diagonal(sample, options)
+        else:
+            pairs = pairs_of(sample, reference)
+            comparisons = _between_groups(sample, pairs, options, paper=method == "paper")
+    shown: dict[str, Any] = {
+        "alpha": alpha,
+        "confidence_level": confidence_level,
+        "method": METHOD_WORDS["calibration" if hypothesis == "calibration" else method],
+    }
+    null, alternative = HYPOTHESES[hypothesis]
     notes = [*sample.notes]
     if method == "paper":
         notes.append(PAPER_NOTE)
@@ -103,11 +117,9 @@ def predictive_parity(
     return AuditResult(
         audit="predictive_parity",
         null=null,
-        alternative="at some score the mean outcome differs"
-        if hypothesis == "parity"
-        else "at some score the mean outcome is not the score",
+        alternative=alternative,
         alpha=alpha,
-        method=words,
+        method=shown["method"],
         n=sample.n,
         findings=tuple(f for c in comparisons for f in _findings(c, **shown)),
         joint=_joint(comparisons, null, alpha, paper=method == "paper"),

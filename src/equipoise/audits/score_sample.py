@@ -1,8 +1,11 @@
 """Scores and outcomes of a table, arranged for the kernel tests, with the names of their groups."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
+from typing import Any
 
 import narwhals as nw
 import numpy as np
@@ -10,11 +13,16 @@ import numpy as np
 from equipoise._checks import check_number, check_option, quoted
 from equipoise._typing import AnyArray, ParityUnit
 from equipoise.audits.finding import Note
+from equipoise.data.batches import NarrowRows, RowReader, batches
 from equipoise.data.cells import Rows
+from equipoise.data.cluster_products import CLUSTER
 from equipoise.data.grouping import matching_cells, subgroup_name
+from equipoise.data.parts import SparkParts
 from equipoise.data.table import Needs, Table
 from equipoise.exceptions import InvalidParameterError
+from equipoise.stats.partitioned_cells import AnyScoreCells, PartitionedCells
 from equipoise.stats.score_cells import ScoreCells
+from equipoise.stats.score_support import ScoreSupport, score_support
 
 __all__ = ["ScoreSample", "pairs_of", "parity_bandwidth", "parity_unit", "score_sample"]
 
@@ -29,19 +37,19 @@ class ScoreSample:
 
     Parameters
     ----------
-    cells : ScoreCells
+    cells : ScoreCells or PartitionedCells
         The rows; group k is ``names[k]``.
     names : tuple of str
         Groups, written ``race=Black & sex=Female``.
-    frame : Rows
-        Labels of the groups, without rows.
+    reader : RowReader
+        Columns and labels of the groups.
     notes : tuple of Note
         What was done to the rows.
     """
 
-    cells: ScoreCells
+    cells: AnyScoreCells
     names: tuple[str, ...]
-    frame: Rows
+    reader: RowReader
     notes: tuple[Note, ...]
 
     @property
@@ -77,6 +85,7 @@ def parity_bandwidth(bandwidth: float | str) -> float | None:
     return check_number("bandwidth", bandwidth, low=0.0)
 
 
+@contextmanager
 def score_sample(
     table: Table,
     unit: ParityUnit,
@@ -84,8 +93,10 @@ def score_sample(
     outcome: nw.Expr,
     needs: Needs,
     edge: float | None = None,
-) -> ScoreSample:
-    """Read scores and outcomes; of more than 200,000 rows scores are binned.
+) -> Iterator[ScoreSample]:
+    """Arrange scores and outcomes, for a `with` block; of more than 200,000 rows scores are binned.
+
+    Rows of a Spark DataFrame stay on the cluster, which keeps them in memory during the block.
 
     Parameters
     ----------
@@ -100,52 +111,102 @@ def score_sample(
     edge : float, optional
         A score at which a bin must begin.
 
-    Returns
-    -------
+    Yields
+    ------
     ScoreSample
     """
     if not table.roles.group:
         raise InvalidParameterError("this question compares groups; pass `group` to `Audit`.")
-    quantities = {"y": outcome, "s": table.y_score}
-    parts: dict[str, list[AnyArray]] = {}
-    for frame in table.batches(quantities, needs):
-        columns: dict[str, AnyArray | None] = {
-            **frame.values,
-            "cell": frame.cell.astype(np.int32),
-            "unit": frame.unit,
-            "weight": frame.weight,
-            "count": frame.count,
-        }
-        for name, values in columns.items():
-            if values is not None:
-                parts.setdefault(name, []).append(values)
-    n = sum(len(part) for part in parts["cell"])
+    narrow = table.narrow({"y": outcome, "s": table.y_score}, needs)
+    if table.frame.implementation.is_pyspark():
+        with SparkParts(narrow) as parts:
+            yield _sample(*_partitioned(parts, narrow.reader, unit, edge), narrow.reader)
+    else:
+        yield _sample(*_local(narrow, unit, edge), narrow.reader)
 
-    def joined(name: str) -> AnyArray:
-        # Each column is freed as it is joined: ten million rows are held once.
-        return np.concatenate(parts.pop(name))
 
-    cells = ScoreCells.from_rows(
-        joined("y"),
-        joined("s"),
-        joined("cell"),
-        n_groups=len(frame.labels[0]),
-        cluster=joined("unit") if "unit" in parts else None,
-        unit=unit,
-        weight=joined("weight") if "weight" in parts else None,
-        count=joined("count") if "count" in parts else None,
-        n_bins=N_BINS if n > EXACT_ROWS else None,
+def _local(narrow: NarrowRows, unit: ParityUnit, edge: float | None) -> tuple[ScoreCells, bool]:
+    """Read the rows; return them, and whether scores are binned."""
+    parts: dict[str, list[Any]] = {}
+    for rows in batches(narrow):
+        for name, values in _columns(rows).items():
+            parts.setdefault(name, []).append(values)
+    binned = sum(len(part) for part in parts["group"]) > EXACT_ROWS
+    # Each column is freed as it is joined: ten million rows are held once.
+    joined: dict[str, Any] = {name: np.concatenate(parts.pop(name)) for name in list(parts)}
+    n_groups = len(narrow.reader.labels[0])
+    n_bins = N_BINS if binned else None
+    cells = ScoreCells.from_rows(**joined, n_groups=n_groups, unit=unit, n_bins=n_bins, edge=edge)
+    return cells, binned
+
+
+def _partitioned(
+    parts: SparkParts, reader: RowReader, unit: ParityUnit, edge: float | None
+) -> tuple[PartitionedCells, bool]:
+    """Agree on the scores of all parts; return the rows where they are, and whether binned."""
+    support = score_support(
+        lambda function: parts.map(partial(_of_scores, function)),
+        n_bins=N_BINS,
         edge=edge,
+        exact_rows=EXACT_ROWS,
     )
+    arrange = partial(_arranged, unit=unit, support=support)
+    clustered = CLUSTER in reader.multipliers
+    none = Rows(
+        columns=reader.columns,
+        labels=reader.labels,
+        values={"y": np.empty(0), "s": np.empty(0)},
+        cell=np.empty(0, dtype=np.int64),
+        unit=np.empty(0, dtype=np.int64) if clustered else None,
+    )
+    cells = PartitionedCells.of(
+        lambda function: parts.map(partial(_of_cells, function, arrange)), arrange(none)
+    )
+    return cells, support.bins is not None
+
+
+def _columns(rows: Rows) -> dict[str, Any]:
+    """Return the columns of rows by their names in `ScoreCells.from_rows`."""
+    columns = {
+        "y_true": rows.values["y"],
+        "y_score": rows.values["s"],
+        "group": rows.cell.astype(np.int32),
+        "cluster": rows.unit,
+        "weight": rows.weight,
+        "count": rows.count,
+    }
+    return {name: values for name, values in columns.items() if values is not None}
+
+
+def _of_scores(
+    function: Callable[[AnyArray], tuple[AnyArray, ...]], rows: Rows
+) -> tuple[AnyArray, ...]:
+    return function(rows.values["s"])
+
+
+def _of_cells(
+    function: Callable[[ScoreCells], tuple[AnyArray, ...]],
+    arrange: Callable[[Rows], ScoreCells],
+    rows: Rows,
+) -> tuple[AnyArray, ...]:
+    return function(arrange(rows))
+
+
+def _arranged(rows: Rows, *, unit: ParityUnit, support: ScoreSupport) -> ScoreCells:
+    n_groups = len(rows.labels[0])
+    return ScoreCells.from_rows(**_columns(rows), n_groups=n_groups, unit=unit, support=support)
+
+
+def _sample(cells: AnyScoreCells, binned: bool, reader: RowReader) -> ScoreSample:
     notes = []
-    if frame.dropped:
+    if reader.dropped:
         notes.append(
             Note(
                 code="missing-dropped",
-                message=f"{frame.dropped} rows with missing values were left out.",
+                message=f"{reader.dropped} rows with missing values were left out.",
             )
         )
-    if n > EXACT_ROWS:
+    if binned:
         notes.append(
             Note(
                 code="binned-scores",
@@ -155,10 +216,10 @@ def score_sample(
     return ScoreSample(
         cells=cells,
         names=tuple(
-            subgroup_name(frame.columns, tuple(str(label) for label in labels))
-            for labels in zip(*frame.labels, strict=True)
+            subgroup_name(reader.columns, tuple(str(label) for label in labels))
+            for labels in zip(*reader.labels, strict=True)
         ),
-        frame=frame,
+        reader=reader,
         notes=tuple(notes),
     )
 
@@ -178,7 +239,7 @@ def pairs_of(
         raise InvalidParameterError(
             f'`reference` must name a group, {{"race": "White"}}; got {reference!r}.'
         )
-    chosen = np.flatnonzero(matching_cells(sample.frame, dict(reference)))
+    chosen = np.flatnonzero(matching_cells(sample.reader, dict(reference)))
     if len(chosen) > 1:
         names = quoted(sample.names[k] for k in chosen)
         raise InvalidParameterError(

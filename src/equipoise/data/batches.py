@@ -1,6 +1,6 @@
-"""Rows handed over in batches, so that ten million never meet in one table."""
+"""Complete rows with few columns, handed over in batches: ten million never meet in one table."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,60 +9,49 @@ import numpy as np
 
 from equipoise._typing import AnyArray, IntArray
 from equipoise.data.cells import Rows, label_text
+from equipoise.data.cluster_products import CLUSTER
 from equipoise.data.collect import engine_error, from_engine
 
-__all__ = ["CellNumbering", "record_batches"]
+__all__ = ["NarrowRows", "RowReader", "batches"]
 
 BATCH_ROWS = 1_000_000
 
 
-def record_batches(frame: "nw.LazyFrame[Any]") -> Iterator[Any]:
-    """Run a query; yield its rows as Arrow record batches. Spark sends them all at once."""
-    try:
-        if frame.implementation.is_duckdb():
-            yield from frame.to_native().to_arrow_reader(BATCH_ROWS)
-            return
-        yield from frame.collect(backend="pyarrow").to_native().to_batches()
-    except Exception as error:
-        if not from_engine(error):
-            raise
-        raise engine_error(error) from error
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CellNumbering:
-    """Numbers the cells of a batch by the labels of all cells, sorted as in `Cells`.
+class RowReader:
+    """Turns record batches into `Rows`; numbers their cells by the labels of all, as in `Cells`.
 
     Parameters
     ----------
-    columns : tuple of str
-        The group columns.
+    columns, keys : tuple of str
+        The group columns, and their names in the batches.
     labels : tuple of arrays of shape (K,)
-        Text label of each cell in each column.
+        Text label of each cell in each group column.
+    quantities, multipliers : tuple of str
+        Columns of quantities; those of cluster, weight and count as far as there are any.
+    dropped : int
+        Rows left out because a value was missing.
     """
 
     columns: tuple[str, ...]
+    keys: tuple[str, ...]
     labels: tuple[AnyArray, ...]
+    quantities: tuple[str, ...]
+    multipliers: tuple[str, ...]
+    dropped: int
 
-    def rows(
-        self,
-        batch: Any,
-        keys: Sequence[str],
-        quantities: Mapping[str, nw.Expr],
-        extra: Sequence[str],
-        dropped: int,
-    ) -> Rows:
-        """Turn a record batch into `Rows`; `extra` names the columns of cluster, weight, count."""
-        present = {name: _numbers(batch.column(name)) for name in extra}
+    def rows(self, batch: Any) -> Rows:
+        """Read a record batch; clusters that are not integers are numbered within it."""
+        present = {name: _numbers(batch.column(name)) for name in self.multipliers}
         return Rows(
             columns=self.columns,
             labels=self.labels,
-            values={name: _numbers(batch.column(name)) for name in quantities},
-            cell=self._cell([batch.column(key) for key in keys], batch.num_rows),
-            unit=present.get("__eq_cluster"),
+            values={name: _numbers(batch.column(name)) for name in self.quantities},
+            cell=self._cell([batch.column(key) for key in self.keys], batch.num_rows),
+            unit=present.get(CLUSTER),
             weight=present.get("__eq_weight"),
             count=present.get("__eq_count"),
-            dropped=dropped,
+            dropped=self.dropped,
         )
 
     def _cell(self, keys: Sequence[Any], n: int) -> IntArray:
@@ -79,5 +68,46 @@ class CellNumbering:
         return np.searchsorted(known, code).astype(np.int64)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NarrowRows:
+    """Complete rows with the columns that a question needs, not yet read.
+
+    Parameters
+    ----------
+    frame : narwhals.LazyFrame
+        The rows.
+    reader : RowReader
+        What its columns are.
+    """
+
+    frame: "nw.LazyFrame[Any]"
+    reader: RowReader
+
+
+def batches(narrow: NarrowRows) -> Iterator[Rows]:
+    """Read rows from DuckDB in batches.
+
+    The `unit` of a row is an integer that is the same in every batch: the cluster itself, or its
+    rank where clusters are not integers.
+    """
+    frame = narrow.frame
+    if CLUSTER in narrow.reader.multipliers:
+        cluster = nw.col(CLUSTER)
+        if not frame.collect_schema()[CLUSTER].is_integer():
+            cluster = cluster.rank("dense")
+        frame = frame.with_columns(cluster.cast(nw.Int64).alias(CLUSTER))
+    try:
+        for batch in frame.to_native().to_arrow_reader(BATCH_ROWS):
+            yield narrow.reader.rows(batch)
+    except Exception as error:
+        if not from_engine(error):
+            raise
+        raise engine_error(error) from error
+
+
 def _numbers(column: Any) -> AnyArray:
+    import pyarrow as pa
+
+    if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
+        column = column.dictionary_encode().indices
     return np.asarray(column.to_numpy(zero_copy_only=False))

@@ -9,6 +9,7 @@ from scipy import sparse
 
 from equipoise._checks import check_integer, nearest, quoted
 from equipoise._typing import AnyArray, BoolArray, IntArray
+from equipoise.data.batches import RowReader
 from equipoise.data.cells import Cells, Rows
 from equipoise.exceptions import DataError, InvalidParameterError
 
@@ -86,7 +87,7 @@ def n_subgroups(cells: Cells | Rows) -> int:
     return min(every, len(cells.labels[0]) * (2 ** len(levels) - 1)) if levels else 0
 
 
-def matching_cells(cells: Cells | Rows, reference: dict[str, object]) -> BoolArray:
+def matching_cells(cells: Cells | Rows | RowReader, reference: dict[str, object]) -> BoolArray:
     """Return which cells have the labels of `reference`, such as ``{"race": "White"}``."""
     match: BoolArray = np.ones(len(cells.labels[0]), dtype=bool)
     for column, label in reference.items():

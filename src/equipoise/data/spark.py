@@ -1,5 +1,7 @@
 """The distributed engine: a Spark session and the files it reads."""
 
+import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -38,9 +40,12 @@ def session() -> Any:
     if active is not None:
         # A session of the user's keeps its settings.
         return active
+    # The workers of a session of our own run this interpreter and import this package.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     try:
         return (
             SparkSession.builder.appName("equipoise")
+            .config("spark.executorEnv.PYTHONPATH", str(Path(__file__).parents[2]))
             .config("spark.ui.enabled", "false")
             .config("spark.sql.ansi.enabled", "true")
             .config("spark.sql.execution.arrow.pyspark.enabled", "true")

@@ -5,7 +5,7 @@ found in the same scan that computes the answer; the table is read a second time
 detail what was wrong.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from itertools import product
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from equipoise._checks import LARGEST
 from equipoise._typing import AnyArray
-from equipoise.data.batches import CellNumbering, record_batches
+from equipoise.data.batches import NarrowRows, RowReader
 from equipoise.data.cells import Cells, Rows, Totals, absent, check_cells, encode
 from equipoise.data.cluster_products import CLUSTER, ClusterProducts, cluster_products
 from equipoise.data.collect import collect
@@ -235,11 +235,8 @@ class Table(RoleColumns):
             dropped=round(float(result["__eq_count"][~complete].sum())),
         )
 
-    def batches(self, quantities: Mapping[str, nw.Expr], needs: Needs) -> Iterator[Rows]:
-        """Check the rows in one scan, then hand the complete ones over in batches.
-
-        The `unit` of a row is an integer that is the same in every batch: the cluster itself, or
-        its rank where clusters are not integers.
+    def narrow(self, quantities: Mapping[str, nw.Expr], needs: Needs) -> NarrowRows:
+        """Check the rows in one scan; return the complete ones with few columns, not yet read.
 
         Parameters
         ----------
@@ -248,26 +245,28 @@ class Table(RoleColumns):
         needs : mapping of str to {"label", "number"}
             Roles that are used.
 
-        Yields
-        ------
-        Rows
+        Returns
+        -------
+        NarrowRows
         """
         keys = self.group_keys()
         totals = self._grouped(quantities, keys, needs)
         _, labels = encode(list(totals.keys.values()), len(totals.n))
-        numbering = CellNumbering(columns=self.roles.group, labels=labels)
-        extra = [
+        multipliers = [
             f"__eq_{role}" for role in ("cluster", "weight", "count") if getattr(self.roles, role)
         ]
         base = self._base(quantities, keys, needs).filter(nw.col(STATUS) == COMPLETE)
-        base = base.select(*keys, *quantities, *extra)
-        if self.roles.cluster is not None:
-            cluster = nw.col(CLUSTER)
-            if not self.schema[self.roles.cluster].is_integer():
-                cluster = cluster.rank("dense")
-            base = base.with_columns(cluster.cast(nw.Int64).alias(CLUSTER))
-        for batch in record_batches(base):
-            yield numbering.rows(batch, list(keys), quantities, extra, totals.dropped)
+        return NarrowRows(
+            frame=base.select(*keys, *quantities, *multipliers),
+            reader=RowReader(
+                columns=self.roles.group,
+                keys=tuple(keys),
+                labels=labels,
+                quantities=tuple(quantities),
+                multipliers=tuple(multipliers),
+                dropped=totals.dropped,
+            ),
+        )
 
     def complete(self, needs: Needs) -> "nw.LazyFrame[Any]":
         """Return the rows in which nothing that is used is missing, lazily.

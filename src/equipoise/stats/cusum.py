@@ -10,11 +10,13 @@ through its product with the error of :math:`\pi`.
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
 
-from equipoise._typing import FloatArray, Rng
+from equipoise._typing import FloatArray, IntArray, Rng
+from equipoise.stats.partitioned_cells import AnyScoreCells
 from equipoise.stats.score_cells import ScoreCells, weighted_quantile
 from equipoise.stats.simultaneous import gaussian_draws, tail_share
 
@@ -54,13 +56,13 @@ class CusumTest:
 
 
 def cusum_test(
-    cells: ScoreCells, centre: FloatArray, factor: FloatArray, *, rng: Rng = None
+    cells: AnyScoreCells, centre: FloatArray, factor: FloatArray, *, rng: Rng = None
 ) -> CusumTest | None:
     r"""Test that residuals have mean zero at every score, given the factor.
 
     Parameters
     ----------
-    cells : ScoreCells
+    cells : ScoreCells or PartitionedCells
         The rows.
     centre, factor : array of shape (n_groups * len(support),)
         Mean outcome under the null hypothesis, and multiplier, of each cell.
@@ -72,22 +74,13 @@ def cusum_test(
     CusumTest or None
         `None` when every residual is zero: there is nothing to judge by.
     """
-    size = len(cells.support)
     mass = cells.sums()[0].sum(axis=0)
     levels = np.arange(1, N_POINTS + 1) / N_POINTS
     points = np.unique(weighted_quantile(cells.support, mass, levels))
     step = np.minimum(np.searchsorted(points, cells.support), len(points) - 1).astype(np.int32)
-    path, products = np.zeros(len(points)), np.zeros((len(points), len(points)))
-    for block in cells.rows.blocks():
-        term = block.weight * (block.outcome - centre[block.cell]) * factor[block.cell]
-        # A row moves the sum from one point on: increments first, running sums at the end.
-        moves = sparse.csr_array(
-            (term, step[block.cell % size], block.start), shape=(len(block.copies), len(points))
-        ).toarray()
-        path += block.copies @ moves
-        products += moves.T @ (moves if cells.clustered else moves * block.copies[:, None])
-    path = np.cumsum(path)
-    covariance = np.cumsum(np.cumsum(products, axis=0), axis=1)
+    moves = cells.reduce(_moves, centre, factor, step, len(points))
+    path = np.cumsum(moves.total)
+    covariance = np.cumsum(np.cumsum(moves.product, axis=0), axis=1)
     if covariance[-1, -1] <= 0.0:
         return None
     scale = float(np.sqrt(covariance[-1, -1]))
@@ -105,3 +98,26 @@ def cusum_test(
         total_se=scale,
         location=float(points[np.argmax(np.abs(scaled))]),
     )
+
+
+class _Moves(NamedTuple):
+    """Sums over units of what moves the path between points, and of products of these."""
+
+    total: FloatArray
+    product: FloatArray
+
+
+def _moves(
+    cells: ScoreCells, centre: FloatArray, factor: FloatArray, step: IntArray, n_points: int
+) -> _Moves:
+    """Sum the moves; a row moves the path from one point on, running sums come at the end."""
+    size = len(cells.support)
+    total, product = np.zeros(n_points), np.zeros((n_points, n_points))
+    for block in cells.rows.blocks():
+        term = block.weight * (block.outcome - centre[block.cell]) * factor[block.cell]
+        moves = sparse.csr_array(
+            (term, step[block.cell % size], block.start), shape=(len(block.copies), n_points)
+        ).toarray()
+        total += block.copies @ moves
+        product += moves.T @ (moves if cells.clustered else moves * block.copies[:, None])
+    return _Moves(total, product)

@@ -19,6 +19,7 @@ import numpy as np
 from equipoise._checks import check_finite, check_number, check_option
 from equipoise._typing import AnyArray, Degree, FloatArray, ParityUnit
 from equipoise.exceptions import DataError, EstimationError, InvalidParameterError
+from equipoise.stats.partitioned_cells import AnyScoreCells
 from equipoise.stats.score_cells import (
     LinearBlock,
     ScoreCells,
@@ -183,7 +184,7 @@ def kernel_regression(
     )
 
 
-def rule_of_thumb(cells: ScoreCells) -> float:
+def rule_of_thumb(cells: AnyScoreCells) -> float:
     r"""Return :math:`h = 1.06 \min(\mathrm{sd}, \mathrm{IQR}/1.349) M^{-1/5}` of pooled scores.
 
     M is the number of independent units. One bandwidth serves all groups: with one for each group

@@ -19,6 +19,7 @@ from equipoise.stats.kernel_regression import (
     rule_of_thumb,
     smoother,
 )
+from equipoise.stats.partitioned_cells import AnyScoreCells
 from equipoise.stats.score_cells import ScoreCells, influence_moments
 from equipoise.stats.score_curves import INFORMATION_NEEDED, UNITS_NEEDED, informative
 
@@ -152,7 +153,7 @@ def marginal_outcome_test(
 
 
 def compare_margins(
-    cells: ScoreCells,
+    cells: AnyScoreCells,
     threshold: float,
     *,
     bandwidth: float | None = None,
@@ -163,7 +164,7 @@ def compare_margins(
 
     Parameters
     ----------
-    cells : ScoreCells
+    cells : ScoreCells or PartitionedCells
         All rows; outcomes below the threshold are not used.
     threshold, bandwidth, confidence_level
         As in `marginal_outcome_test`.
@@ -184,9 +185,10 @@ def compare_margins(
     if h <= 0.0:
         raise InvalidParameterError(f"`bandwidth` must be positive; got {h:g}.")
     above = cells.above(threshold)
-    if not above.rows.outcome.size:
+    if not above.n_rows.sum():
         raise DataError(f"no score of these groups is above the threshold {threshold:g}.")
-    if np.ptp(above.rows.outcome) == 0.0:
+    low, high = above.outcome_range
+    if low == high:
         raise DataError("outcomes must vary above the threshold; every one is the same.")
     mass, total = above.sums()
     at = np.array([threshold])
@@ -195,7 +197,8 @@ def compare_margins(
     fits = [smoother(at, above.support, m, h) for m in mass]
     estimate = np.array([float((f.level @ t)[0]) for f, t in zip(fits, total, strict=True)])
     blocks = [group_curve_block(k, fits[k], at, above.support, total) for k in (0, 1)]
-    moments = influence_moments(above, [*blocks, difference_block(fits, at, above.support, total)])
+    blocks.append(difference_block(fits, at, above.support, total))
+    moments = above.reduce(influence_moments, blocks)
     variance = np.diag(moments.covariance)
     difference = float(estimate[1] - estimate[0])
     se = float(np.sqrt(variance[2]))
@@ -221,7 +224,7 @@ def compare_margins(
     )
 
 
-def _check_information(n_local: IntArray, above: ScoreCells) -> None:
+def _check_information(n_local: IntArray, above: AnyScoreCells) -> None:
     mass, total = above.sums()
     middle = float(total.sum() / max(mass.sum(), 1e-300))
     if not informative(n_local, np.full(2, middle), binary=above.binary).all():

@@ -5,6 +5,7 @@ Kernel differences of residuals from the pooled regression say where; the orthog
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from scipy import stats
@@ -25,13 +26,9 @@ from equipoise.stats.kernel_regression import (
     paper_bandwidth,
     smoother,
 )
+from equipoise.stats.partitioned_cells import AnyScoreCells, Recipe, fitted_moments
 from equipoise.stats.pooled_fit import PooledFit
-from equipoise.stats.score_cells import (
-    InfluenceMoments,
-    LinearBlock,
-    ScoreCells,
-    influence_moments,
-)
+from equipoise.stats.score_cells import InfluenceMoments, LinearBlock, ScoreCells
 from equipoise.stats.score_curves import (
     Bands,
     Differences,
@@ -203,7 +200,7 @@ def composite_parity_test(
 
 
 def compare_groups(
-    cells: ScoreCells,
+    cells: AnyScoreCells,
     *,
     grid: AnyArray | None = None,
     bandwidth: float | None = None,
@@ -216,7 +213,7 @@ def compare_groups(
 
     Parameters
     ----------
-    cells : ScoreCells
+    cells : ScoreCells or PartitionedCells
         Rows of two groups.
     grid, bandwidth, confidence_level, rng
         As in `parity_test`.
@@ -232,34 +229,26 @@ def compare_groups(
     """
     check_fraction("confidence_level", confidence_level)
     n_units = check_groups(cells)
-    outcome = cells.rows.outcome
-    if np.ptp(outcome) == 0.0:
-        raise DataError(
-            f"`y_true` must vary; every outcome is {outcome[0]:g} and nothing can differ."
-        )
+    low, high = cells.outcome_range
+    if low == high:
+        raise DataError(f"`y_true` must vary; every outcome is {low:g} and nothing can differ.")
     bands = Bands(confidence_level, n_comparisons, rng)
     support = cells.support
     mass, total = cells.sums()
     points = score_grid(support, mass.sum(axis=0), grid)
     h = score_bandwidth(cells, bandwidth)
     widths = paper_bandwidth(points, n_units.sum()) if paper else np.full(len(points), h)
-    pooled = PooledFit.of(support, mass.sum(axis=0), total.sum(axis=0), h)
+    recipe = Recipe(_two_group_fit, points, support, mass, total, h, widths, paper)
+    fit = recipe.made
+    pooled, lines = fit.pooled, fit.lines
     local = cells.units_within(points - widths, points + widths)
     middle = np.interp(points, support, pooled.value)
     enough = informative(local, middle, binary=cells.binary)
-    raw = [smoother(points, support, m, widths, degree=0) for m in mass]
-    lines = [smoother(points, support, m, widths) for m in mass]
-    if paper:
-        keep = (raw[0].mass > 0.0) & (raw[1].mass > 0.0)
-        block = difference_block(raw, points, support, total)
-        estimate = raw[1].level @ total[1] - raw[0].level @ total[0]
-    else:
-        keep = np.logical_and.reduce(enough)
-        block, estimate = _residual_difference(raw, pooled, mass, total)
-    stacked = [group_curve_block(k, lines[k], points, support, total) for k in (0, 1)]
-    moments = influence_moments(cells, [block, *stacked])
+    both = np.logical_and.reduce(enough)
+    keep = (lines[0].mass > 0.0) & (lines[1].mass > 0.0) if paper else both
+    moments = cells.reduce(fitted_moments, recipe)
     values = np.array([fit.level @ t for fit, t in zip(lines, total, strict=True)])
-    differences = differences_at(points, estimate, local.min(axis=0), moments, keep, bands)
+    differences = differences_at(points, fit.estimate, local.min(axis=0), moments, keep, bands)
     if paper and differences is not None:
         differences = _bonferroni(differences, bands)
     share = np.clip(pooled.fitted(mass[1]), 0.0, 1.0)
@@ -277,11 +266,44 @@ def compare_groups(
             for k in (0, 1)
         ),
         support=common_support(support, mass),
-        ordering=_ordering(points, values, moments, np.logical_and.reduce(enough)),
+        ordering=_ordering(points, values, moments, both),
         bandwidth=None if paper or h == 0.0 else h,
         n_units=n_units,
         n_rows=cells.n_rows,
     )
+
+
+class _TwoGroupFit(NamedTuple):
+    """The pooled regression, the curve of each group, their difference, and influence values.
+
+    The first block is that of the difference, then one for each curve.
+    """
+
+    pooled: PooledFit
+    lines: list[Smoother]
+    estimate: FloatArray
+    blocks: list[LinearBlock]
+
+
+def _two_group_fit(
+    points: FloatArray,
+    support: FloatArray,
+    mass: FloatArray,
+    total: FloatArray,
+    bandwidth: float,
+    widths: FloatArray,
+    paper: bool,
+) -> _TwoGroupFit:
+    pooled = PooledFit.of(support, mass.sum(axis=0), total.sum(axis=0), bandwidth)
+    raw = [smoother(points, support, m, widths, degree=0) for m in mass]
+    lines = [smoother(points, support, m, widths) for m in mass]
+    if paper:
+        block = difference_block(raw, points, support, total)
+        estimate = raw[1].level @ total[1] - raw[0].level @ total[0]
+    else:
+        block, estimate = _residual_difference(raw, pooled, mass, total)
+    curves = [group_curve_block(k, lines[k], points, support, total) for k in (0, 1)]
+    return _TwoGroupFit(pooled, lines, estimate, [block, *curves])
 
 
 def _residual_difference(

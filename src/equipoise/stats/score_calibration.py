@@ -1,13 +1,16 @@
 """Whether the score of a group equals its mean outcome: calibration to the diagonal."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from equipoise._checks import check_fraction
-from equipoise._typing import AnyArray, Rng
+from equipoise._typing import AnyArray, FloatArray, Rng
 from equipoise.exceptions import DataError
 from equipoise.stats.cusum import cusum_test
-from equipoise.stats.kernel_regression import curve_block, smoother
-from equipoise.stats.score_cells import LinearBlock, ScoreCells, influence_moments
+from equipoise.stats.kernel_regression import Smoother, curve_block, smoother
+from equipoise.stats.partitioned_cells import AnyScoreCells, Recipe, fitted_moments
+from equipoise.stats.score_cells import LinearBlock
 from equipoise.stats.score_curves import (
     Bands,
     ParityTest,
@@ -23,7 +26,7 @@ __all__ = ["calibration_test"]
 
 
 def calibration_test(
-    cells: ScoreCells,
+    cells: AnyScoreCells,
     *,
     grid: AnyArray | None = None,
     bandwidth: float | None = None,
@@ -38,7 +41,7 @@ def calibration_test(
 
     Parameters
     ----------
-    cells : ScoreCells
+    cells : ScoreCells or PartitionedCells
         Rows of one group.
     grid, bandwidth, confidence_level, n_comparisons, rng
         As in `compare_groups`.
@@ -53,6 +56,7 @@ def calibration_test(
     Outcomes follow the square of the score. Is the score a probability?
 
     >>> import numpy as np
+    >>> from equipoise.stats.score_cells import ScoreCells
     >>> rng = np.random.default_rng(3)
     >>> score = rng.uniform(size=2000)
     >>> outcome = rng.uniform(size=2000) < score**2
@@ -75,17 +79,11 @@ def calibration_test(
     points = score_grid(cells.support, mass, grid)
     h = score_bandwidth(cells, bandwidth)
     local = cells.units_within(points - h, points + h)
-    raw = smoother(points, cells.support, mass, h, degree=0)
-    line = smoother(points, cells.support, mass, h)
+    fit = Recipe(_diagonal_fit, points, cells.support, mass, total, h)
+    raw, line, _ = fit.made
     value = line.level @ total
     enough = informative(local, np.clip(points, 0.0, 1.0), binary=cells.binary)[0]
-    moments = influence_moments(
-        cells,
-        [
-            LinearBlock(raw.level.T, cells.support),
-            curve_block(line, points, cells.support, total),
-        ],
-    )
+    moments = cells.reduce(fitted_moments, fit)
     bands = Bands(confidence_level, n_comparisons, rng)
     cusum = cusum_test(cells, cells.support, np.ones(len(cells.support)), rng=rng)
     return ParityTest(
@@ -103,3 +101,20 @@ def calibration_test(
         n_units=n_units,
         n_rows=cells.n_rows,
     )
+
+
+class _DiagonalFit(NamedTuple):
+    """Mean residual and curve of one group, as smoothers, and their influence values."""
+
+    raw: Smoother
+    line: Smoother
+    blocks: list[LinearBlock]
+
+
+def _diagonal_fit(
+    points: FloatArray, support: FloatArray, mass: FloatArray, total: FloatArray, bandwidth: float
+) -> _DiagonalFit:
+    raw = smoother(points, support, mass, bandwidth, degree=0)
+    line = smoother(points, support, mass, bandwidth)
+    blocks = [LinearBlock(raw.level.T, support), curve_block(line, points, support, total)]
+    return _DiagonalFit(raw, line, blocks)

@@ -6,9 +6,9 @@ statistic costs one sparse product of (units x cells) with (cells x points); the
 looped over, and a unit with rows in several groups is summed before it is squared.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from scipy import sparse
@@ -16,6 +16,7 @@ from scipy import sparse
 from equipoise._checks import check_finite, check_option
 from equipoise._typing import AnyArray, FloatArray, IntArray, ParityUnit
 from equipoise.exceptions import DataError, InvalidParameterError
+from equipoise.stats.score_support import ScoreSupport, score_support
 from equipoise.stats.unit_rows import UnitBlock, UnitRows, index_type, is_binary, pieces, sum_by
 
 __all__ = [
@@ -23,13 +24,10 @@ __all__ = [
     "LinearBlock",
     "ScoreCells",
     "influence_moments",
-    "tail_quantiles",
     "weighted_quantile",
 ]
 
-TAIL = 1e-4
-"""Share of scores beyond each of the quantiles between which bins are equal."""
-SAMPLE_ROWS = 100_000
+Sums = TypeVar("Sums")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +71,19 @@ class ScoreCells:
         """Whether every outcome is 0 or 1."""
         return is_binary(self.rows.outcome)
 
+    @property
+    def outcome_range(self) -> tuple[float, float]:
+        """Smallest and largest outcome."""
+        return float(self.rows.outcome.min()), float(self.rows.outcome.max())
+
+    def reduce(self, function: Callable[..., Sums], *arguments: Any) -> Sums:
+        """Return what a function makes of these units and the arguments.
+
+        The function must be additive: of disjoint sets of units it makes arrays that add up to
+        those of all units together. Then it can go to rows elsewhere, see `PartitionedCells`.
+        """
+        return function(self, *arguments)
+
     @classmethod
     def from_rows(
         cls,
@@ -87,6 +98,7 @@ class ScoreCells:
         count: AnyArray | None = None,
         n_bins: int | None = None,
         edge: float | None = None,
+        support: ScoreSupport | None = None,
     ) -> "ScoreCells":
         """Arrange rows.
 
@@ -110,6 +122,9 @@ class ScoreCells:
             Replace scores by the means of this many equal intervals; by default scores are exact.
         edge : float, optional
             A score at which an interval must begin.
+        support : ScoreSupport, optional
+            Where scores are placed, if that is agreed with rows elsewhere; `n_bins` and `edge` are
+            then not used.
 
         Returns
         -------
@@ -128,8 +143,12 @@ class ScoreCells:
         for extra in (w, repeats):
             if extra is not None and np.any(extra < 0.0):
                 raise DataError("weights and counts must not be negative; some are.")
-        support, position = _support(score, n_bins, edge)
-        cell = _cell_numbers(position, code, size, len(support))
+        if support is None:
+            support = score_support(
+                lambda function: [function(score)] if len(score) else [], n_bins=n_bins, edge=edge
+            )
+        shape = (size, len(support.values))
+        cell = _cell_numbers(support.position(score), code, *shape)
         n_rows = sum_by(code, repeats, size).round().astype(np.int64)
         if cluster is None:
             rows = UnitRows.independent(cell, outcome, weight=w, repeats=repeats)
@@ -137,10 +156,9 @@ class ScoreCells:
             rows = UnitRows.clustered(
                 np.asarray(cluster), unit, code, cell, outcome, weight=w, repeats=repeats
             )
-        shape = (size, len(support))
         mass, total = rows.sums(shape[0] * shape[1])
         return cls(
-            support=support,
+            support=support.values,
             rows=rows,
             mass=mass.reshape(shape),
             total=total.reshape(shape),
@@ -317,51 +335,6 @@ def weighted_quantile(values: FloatArray, mass: FloatArray, levels: FloatArray) 
     share = np.cumsum(mass) / mass.sum()
     at = np.searchsorted(share, levels - 1e-12, side="left")
     return values[np.minimum(at, len(values) - 1)]
-
-
-def _support(
-    score: FloatArray, n_bins: int | None, edge: float | None
-) -> tuple[FloatArray, AnyArray]:
-    """Return distinct scores, or the mean scores of bins, and the position of each row in them."""
-    low, high = float(score.min(initial=np.inf)), float(score.max(initial=-np.inf))
-    if n_bins is None or not low < high:
-        support, position = np.unique(score, return_inverse=True)
-        return support, position.astype(index_type(len(score)))
-    # Equal bins between extreme quantiles: a few outliers must not make all bins wide.
-    inner = tail_quantiles(score)
-    width = float(inner[1] - inner[0] if inner[1] > inner[0] else high - low) / n_bins
-    origin = low if edge is None else edge
-    ends = np.floor((inner - origin) / width) + np.array([-0.5, 0.5]) * n_bins
-    first, last = min(ends[0], -1.0), max(ends[1], 0.0)
-    position = np.empty(len(score), dtype=np.int32)
-    for rows in pieces(len(score)):
-        # Counted from the edge, a score equal to it falls on its right whatever the rounding.
-        position[rows] = np.clip(np.floor((score[rows] - origin) / width), first, last)
-    position -= position.min()
-    size = int(position.max()) + 1
-    n = sum_by(position, None, size)
-    full = n > 0.0
-    # The mean score of a bin makes the error of binning second order in the width.
-    support = sum_by(position, score, size)[full] / n[full]
-    number = (np.cumsum(full) - 1).astype(np.int32)
-    for rows in pieces(len(score)):
-        position[rows] = number[position[rows]]
-    return support, position
-
-
-def tail_quantiles(score: FloatArray) -> FloatArray:
-    """Return the extreme quantiles of the scores, exactly, from the few scores near the ends."""
-    n = len(score)
-    # A sample guesses where the ends begin; ten times the share asked for is hardly ever too few.
-    guess = np.quantile(score[:: max(1, n // SAMPLE_ROWS)], [10.0 * TAIL, 1.0 - 10.0 * TAIL])
-    low, high = score[score <= guess[0]], score[score >= guess[1]]
-    at = TAIL * (n - 1)
-    k = int(at)
-    if min(len(low), len(high)) < k + 2:
-        return np.quantile(score, [TAIL, 1.0 - TAIL])
-    a, b = np.partition(low, [k, k + 1])[k : k + 2]
-    d, c = np.partition(high, [-k - 2, -k - 1])[len(high) - k - 2 : len(high) - k]
-    return np.array([a + (b - a) * (at - k), c - (c - d) * (at - k)])
 
 
 def _cell_numbers(position: IntArray, group: IntArray, n_groups: int, size: int) -> IntArray:

@@ -11,7 +11,8 @@ from equipoise.exceptions import DataError, GroupTooSmallError
 from equipoise.stats.common_support import CommonSupport, OrderingViolation
 from equipoise.stats.cusum import CusumTest
 from equipoise.stats.kernel_regression import GRID_LEVELS, rule_of_thumb
-from equipoise.stats.score_cells import InfluenceMoments, ScoreCells, weighted_quantile
+from equipoise.stats.partitioned_cells import AnyScoreCells
+from equipoise.stats.score_cells import InfluenceMoments, weighted_quantile
 from equipoise.stats.simultaneous import SimultaneousTest, max_t_test
 
 __all__ = [
@@ -190,7 +191,7 @@ def score_grid(support: FloatArray, mass: FloatArray, grid: AnyArray | None) -> 
     return np.unique(weighted_quantile(support, mass, GRID_LEVELS))
 
 
-def score_bandwidth(cells: ScoreCells, bandwidth: float | None) -> float:
+def score_bandwidth(cells: AnyScoreCells, bandwidth: float | None) -> float:
     """Return the bandwidth asked for, 0 for a score with few values, or the rule of thumb."""
     if bandwidth is not None:
         return check_number("bandwidth", bandwidth, low=0.0)
@@ -199,7 +200,7 @@ def score_bandwidth(cells: ScoreCells, bandwidth: float | None) -> float:
     return rule_of_thumb(cells)
 
 
-def check_groups(cells: ScoreCells) -> IntArray:
+def check_groups(cells: AnyScoreCells) -> IntArray:
     """Return the units of each group; raise if the score is constant or a group too small."""
     if len(cells.support) < 2:
         raise DataError(

@@ -5,7 +5,6 @@ from equipoise.stats.score_cells import (
     LinearBlock,
     ScoreCells,
     influence_moments,
-    tail_quantiles,
 )
 from equipoise.stats.unit_rows import UnitRows, is_binary, sum_by
 
@@ -97,15 +96,3 @@ def test_sums_do_not_depend_on_the_pieces(rng, monkeypatch):
     np.testing.assert_array_equal(sum_by(code, None, 3), np.bincount(code))
     assert is_binary(code == 1)
     assert not is_binary(np.append(np.zeros(20), 0.5))
-
-
-@pytest.mark.parametrize("order", ["drawn", "ascending", "misleading"])
-def test_tail_quantiles_are_those_of_all_scores(rng, monkeypatch, order):
-    monkeypatch.setattr("equipoise.stats.score_cells.SAMPLE_ROWS", 1000)
-    score = rng.beta(2, 3, size=50_000)
-    if order == "ascending":
-        score.sort()
-    if order == "misleading":
-        # The two lowest scores are in the sample: fewer rows lie beyond its guess than are needed.
-        score[[0, 50]] = -9.0, -8.0
-    np.testing.assert_allclose(tail_quantiles(score), np.quantile(score, [1e-4, 1 - 1e-4]))
