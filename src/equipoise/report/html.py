@@ -18,6 +18,7 @@ from equipoise.audits.result import AuditResult
 from equipoise.audits.tables import footnotes
 from equipoise.report.explorer import explorer_state
 from equipoise.report.figures import figure
+from equipoise.report.improvement_tables import improvement_tables
 from equipoise.report.sections import sections
 
 __all__ = ["html_report"]
@@ -129,6 +130,7 @@ def _view(check: Check) -> dict[str, Any]:
         "decisions": sorted(
             {formats.decision_word(f.decision, result.audit) for f in result.findings}
         ),
+        "tables": improvement_tables(result),
         "notes": notes,
         "assumptions": assumptions(result),
     }

@@ -1,0 +1,63 @@
+"""What an expert reads beside the findings of improvability: every split, and what is shown."""
+
+from dataclasses import dataclass
+
+from equipoise.audits.formats import number, p_value
+from equipoise.audits.result import AuditResult
+
+__all__ = ["PlainTable", "improvement_tables"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlainTable:
+    """A table of words and written numbers; the first column names the row."""
+
+    caption: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+def improvement_tables(result: AuditResult) -> tuple[PlainTable, ...]:
+    """Return the table of splits (the paper's Table 1) and that of improvements (its Table 2).
+
+    Parameters
+    ----------
+    result : AuditResult
+        Of any audit; one without splits has no such tables.
+
+    Returns
+    -------
+    tuple of PlainTable
+    """
+    splits = result.details.get("splits")
+    if not splits:
+        return ()
+    criteria = tuple(
+        (str(split["split"]), criterion) for split in splits for criterion in split["criteria"]
+    )
+    by_split = PlainTable(
+        caption="Every criterion in every split, on rows that the candidate was not fitted to",
+        columns=("Split", "Criterion", "Candidate", "Status quo", "p"),
+        rows=tuple(
+            (
+                split,
+                criterion["criterion"],
+                number(criterion["a1"]),
+                number(criterion["a0"]),
+                p_value(criterion["p_value"]),
+            )
+            for split, criterion in criteria
+        ),
+    )
+    scale = (
+        "absolute" if result.details["margin_scale"] == "absolute" else "share of the status quo"
+    )
+    deltas = PlainTable(
+        caption=f"Largest improvement that the data show at level {number(result.alpha)} ({scale})",
+        columns=("Improvement", "At least"),
+        rows=tuple(
+            (name, "none" if delta is None else number(delta))
+            for name, delta in result.details["deltas"].items()
+        ),
+    )
+    return by_split, deltas
