@@ -45,6 +45,8 @@ class LinearRule(BaseEstimator):  # type: ignore[misc]
         1e-6 and a smaller value would let equality pass.
     epsilon : float
         Distance from the hyperplane that rows not selected must keep.
+    tolerance : float
+        A gap up to this counts as none: the search stops at the first such rule.
     increasing, decreasing, forbidden : sequence of str
         Features that may only raise the index, only lower it, or not be used.
     random_state : int
@@ -53,8 +55,8 @@ class LinearRule(BaseEstimator):  # type: ignore[misc]
     Notes
     -----
     The solver is HiGHS through `scipy.optimize.milp`, which reports status, gap and bound and keeps
-    a time limit; an objective target is not needed, since a gap of zero closes the bound by itself.
-    Solved to optimality only to about 100 rows; see `ReweightedRule` for more.
+    a time limit; an objective target is not needed, since a gap of `tolerance` closes the bound by
+    itself. Solved to optimality only to about 100 rows; see `ReweightedRule` for more.
 
     *Deviations from* [1]_: big-M constants belong to each row (:math:`C_j = \|X_j\|_1` with the
     columns scaled to at most 1); the intercept is shifted by half of `epsilon` and decisions are
@@ -96,6 +98,7 @@ class LinearRule(BaseEstimator):  # type: ignore[misc]
         time_limit: float = 60.0,
         strictness: float = 1e-3,
         epsilon: float = 1e-3,
+        tolerance: float = 1e-3,
         increasing: Sequence[str] = (),
         decreasing: Sequence[str] = (),
         forbidden: Sequence[str] = (),
@@ -108,6 +111,7 @@ class LinearRule(BaseEstimator):  # type: ignore[misc]
         self.time_limit = time_limit
         self.strictness = strictness
         self.epsilon = epsilon
+        self.tolerance = tolerance
         self.increasing = increasing
         self.decreasing = decreasing
         self.forbidden = forbidden
@@ -182,6 +186,7 @@ class LinearRule(BaseEstimator):  # type: ignore[misc]
             n_selected=n_selected,
             strictness=self.strictness,
             epsilon=self.epsilon,
+            tolerance=self.tolerance,
             relaxed=relaxed,
         )
         cost = np.zeros(len(program.low))
@@ -217,6 +222,7 @@ class LinearRule(BaseEstimator):  # type: ignore[misc]
         check_number("time_limit", self.time_limit, low=0.01)
         check_number("strictness", self.strictness, low=MIN_STRICTNESS)
         check_number("epsilon", self.epsilon, low=MIN_STRICTNESS)
+        check_number("tolerance", self.tolerance, low=0.0)
         if self.target is not None and not 0 <= self.target < sample.n_groups:
             raise InvalidParameterError(
                 f"`target` must be a group from 0 to {sample.n_groups - 1}; got {self.target}."

@@ -88,6 +88,7 @@ def build_program(
     n_selected: int | None,
     strictness: float,
     epsilon: float,
+    tolerance: float,
     relaxed: bool = False,
 ) -> tuple[LinearProgram, range]:
     """Write the program of [1] (C.5), (C.6) or (P'), for any utilities.
@@ -110,6 +111,8 @@ def build_program(
         By how much the accuracy must exceed that of the status quo (iota).
     epsilon : float
         Distance from the hyperplane of rows that are not selected.
+    tolerance : float
+        Gaps up to this are as good as none.
     relaxed : bool
         Instead of the objective, minimise the largest violation of the requirements.
 
@@ -139,7 +142,9 @@ def build_program(
             values_now = _expressions(program, sample, sample.accuracy, decision, n_selected)
             program.cost |= {j: -v for j, v in values_now[target].terms.items()}
     elif not relaxed:
-        gap = program.variables(1, 0.0, np.inf)[0]
+        # The relaxed program reaches a gap of zero, whole decisions often cannot: a floor just
+        # above zero lets the solver stop at a rule that is as good as one can tell.
+        gap = program.variables(1, tolerance, np.inf)[0]
         program.cost[gap] = 1.0
         for utility in utilities:
             _bound_gap(program, sample, utility, decision, n_selected, most=0.0, extra=gap)
