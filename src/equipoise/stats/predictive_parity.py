@@ -235,7 +235,8 @@ def compare_groups(
     bands = Bands(confidence_level, n_comparisons, rng)
     support = cells.support
     mass, total = cells.sums()
-    points = score_grid(support, mass.sum(axis=0), grid)
+    compared = score_grid(support, mass.sum(axis=0), grid)
+    points = compared.points
     h = score_bandwidth(cells, bandwidth)
     widths = paper_bandwidth(points, n_units.sum()) if paper else np.full(len(points), h)
     recipe = Recipe(_two_group_fit, points, support, mass, total, h, widths, paper)
@@ -248,7 +249,7 @@ def compare_groups(
     keep = (lines[0].mass > 0.0) & (lines[1].mass > 0.0) if paper else both
     moments = cells.reduce(fitted_moments, recipe)
     values = np.array([fit.level @ t for fit, t in zip(lines, total, strict=True)])
-    differences = differences_at(points, fit.estimate, local.min(axis=0), moments, keep, bands)
+    differences = differences_at(compared, fit.estimate, local.min(axis=0), moments, keep, bands)
     if paper and differences is not None:
         differences = _bonferroni(differences, bands)
     share = np.clip(pooled.fitted(mass[1]), 0.0, 1.0)

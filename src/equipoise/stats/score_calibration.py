@@ -76,7 +76,8 @@ def calibration_test(
             " calibrate the score first."
         )
     mass, total = (sums[0] for sums in cells.sums())
-    points = score_grid(cells.support, mass, grid)
+    compared = score_grid(cells.support, mass, grid)
+    points = compared.points
     h = score_bandwidth(cells, bandwidth)
     local = cells.units_within(points - h, points + h)
     fit = Recipe(_diagonal_fit, points, cells.support, mass, total, h)
@@ -88,7 +89,7 @@ def calibration_test(
     cusum = cusum_test(cells, cells.support, np.ones(len(cells.support)), rng=rng)
     return ParityTest(
         differences=differences_at(
-            points, raw.level @ (total - mass * cells.support), local[0], moments, enough, bands
+            compared, raw.level @ (total - mass * cells.support), local[0], moments, enough, bands
         ),
         dropped=points[~enough],
         cusum=cusum,

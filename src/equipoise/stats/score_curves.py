@@ -46,6 +46,13 @@ class Bands(NamedTuple):
     rng: Rng
 
 
+class Grid(NamedTuple):
+    """Distinct scores at which groups are compared, and how many quantiles fell on each."""
+
+    points: FloatArray
+    repeats: FloatArray
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupCurve:
     """Mean outcome of one group by score, with a simultaneous band.
@@ -124,7 +131,7 @@ class ParityTest:
 
 
 def differences_at(
-    points: FloatArray,
+    grid: Grid,
     estimate: FloatArray,
     n_local: IntArray,
     moments: InfluenceMoments,
@@ -132,17 +139,18 @@ def differences_at(
     bands: Bands,
 ) -> Differences | None:
     """Test the differences at the points to keep; `moments` starts with theirs."""
-    at = np.flatnonzero(keep & (np.diag(moments.covariance)[: len(points)] > 0.0))
+    at = np.flatnonzero(keep & (np.diag(moments.covariance)[: len(keep)] > 0.0))
     if not len(at):
         return None
     return Differences(
-        points=points[at],
+        points=grid.points[at],
         estimate=estimate[at],
         n_local=n_local[at],
         test=max_t_test(
             estimate[at],
             moments.covariance[np.ix_(at, at)],
             moments.fourth[at],
+            repeats=grid.repeats[at],
             confidence_level=bands.confidence_level,
             n_comparisons=bands.n_comparisons,
             rng=bands.rng,
@@ -182,13 +190,17 @@ def informative(local: IntArray, middle: FloatArray, *, binary: bool) -> BoolArr
     return np.asarray(local * (middle * (1.0 - middle)) >= INFORMATION_NEEDED)
 
 
-def score_grid(support: FloatArray, mass: FloatArray, grid: AnyArray | None) -> FloatArray:
+def score_grid(support: FloatArray, mass: FloatArray, grid: AnyArray | None) -> Grid:
     """Return the scores at which to compare: those asked for, all of few, or 21 quantiles."""
-    if grid is not None:
-        return np.unique(check_finite("grid", grid, ndim=1))
-    if len(support) <= MAX_LEVELS:
-        return support
-    return np.unique(weighted_quantile(support, mass, GRID_LEVELS))
+    if grid is None and len(support) <= MAX_LEVELS:
+        return Grid(support, np.ones(len(support)))
+    points = (
+        weighted_quantile(support, mass, GRID_LEVELS)
+        if grid is None
+        else check_finite("grid", grid, ndim=1)
+    )
+    distinct, repeats = np.unique(points, return_counts=True)
+    return Grid(distinct, repeats.astype(np.float64))
 
 
 def score_bandwidth(cells: AnyScoreCells, bandwidth: float | None) -> float:

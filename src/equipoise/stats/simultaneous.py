@@ -51,6 +51,7 @@ def max_t_test(
     covariance: FloatArray,
     fourth: FloatArray,
     *,
+    repeats: FloatArray | None = None,
     confidence_level: float = 0.95,
     n_comparisons: int = 1,
     rng: Rng = None,
@@ -66,6 +67,8 @@ def max_t_test(
     fourth : array of shape (p,)
         Sum over units of their fourth powers; gives the degrees of freedom
         :math:`n_e = (\sum \psi^2)^2 / \sum \psi^4`.
+    repeats : array of shape (p,), optional
+        How often each squared statistic enters their sum; by default once.
     confidence_level : float, default 0.95
         Simultaneous level of the band.
     n_comparisons : int, default 1
@@ -104,6 +107,7 @@ def max_t_test(
     tail = np.maximum(stats.t.sf(np.abs(estimate) / se * shrink, degrees), 1e-300)
     z = stats.norm.isf(tail)
     draws = gaussian_draws(covariance / np.outer(se, se), rng=rng)
+    times = np.ones(len(z)) if repeats is None else repeats
     largest = np.sort(np.abs(draws).max(axis=1))[::-1]
     # Never less than for one estimate alone, whatever the draws.
     share = np.maximum(tail_share(largest, z), 2.0 * tail)
@@ -119,7 +123,7 @@ def max_t_test(
         low=estimate - critical * se,
         high=estimate + critical * se,
         max_p_value=float(adjusted.min()),
-        sum_p_value=float(tail_share((draws**2).sum(axis=1), np.array([np.sum(z**2)]))[0]),
+        sum_p_value=float(tail_share(draws**2 @ times, np.array([z**2 @ times]))[0]),
     )
 
 

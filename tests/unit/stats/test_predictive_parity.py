@@ -200,6 +200,21 @@ def test_adjusted_p_values_are_never_below_raw_ones(rng):
         assert (one.low[0] > 0 or one.high[0] < 0) == (one.p_value_adjusted[0] <= 0.2)
 
 
+def test_points_that_repeat_enter_the_sum_of_squares_as_often():
+    estimate, covariance = np.array([2.5, 0.3, 0.0]), np.diag([1.0, 4.0, 1.0])
+    fourth = np.full(3, 1e-6)
+    once = max_t_test(estimate, covariance, fourth, rng=1)
+    often = max_t_test(estimate, covariance, fourth, repeats=np.array([6.0, 1.0, 1.0]), rng=1)
+    assert often.max_p_value == once.max_p_value
+    draws = np.random.default_rng(5).normal(size=(200_000, 3)) ** 2
+    squares = np.array([2.5, 0.15, 0.0]) ** 2
+    for test, repeats in ((once, [1, 1, 1]), (often, [6, 1, 1])):
+        assert test.sum_p_value == pytest.approx(
+            np.mean(draws @ repeats >= squares @ repeats), abs=0.02
+        )
+    assert often.sum_p_value < once.sum_p_value
+
+
 def test_an_enormous_statistic_stays_finite():
     test = max_t_test(np.array([1e6]), np.eye(1), np.array([1e-6]))
     assert np.isfinite(test.statistic[0])
