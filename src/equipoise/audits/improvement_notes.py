@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from equipoise._typing import SplitRule
 from equipoise.audits.finding import Note
@@ -154,4 +154,4 @@ def _even_status_quo(form: Form, splits: Sequence[SplitResult]) -> bool:
             variance = float(contrast @ estimates.covariance @ contrast)
             gap = float(contrast @ estimates.value.ravel())
             zs.append(gap / np.sqrt(variance) if variance > 0 else 0.0)
-    return bool(np.median(zs) < stats.norm.isf(form.alpha))
+    return bool(np.median(zs) < -special.ndtri(form.alpha))

@@ -55,17 +55,22 @@ class RowReader:
         )
 
     def _cell(self, keys: Sequence[Any], n: int) -> IntArray:
+        """Number rows by the codes of their keys; a key is looked up once, not in every row."""
         code = np.zeros(n, dtype=np.int64)
         known = np.zeros(len(self.labels[0]) if self.labels else 1, dtype=np.int64)
         for key, labels in zip(keys, self.labels, strict=True):
             levels, place = np.unique(labels.astype(str), return_inverse=True)
             coded = key.dictionary_encode()
-            text = label_text(coded.dictionary.to_pylist())
-            at = np.searchsorted(levels, text)
-            code = code * len(levels) + at[coded.indices.to_numpy(zero_copy_only=False)]
+            at = np.searchsorted(levels, label_text(coded.dictionary.to_pylist()))
+            code *= len(levels)
+            code += at[coded.indices.to_numpy(zero_copy_only=False)]
             known = known * len(levels) + place
+        if known[-1] < len(code):
+            cell = np.zeros(known[-1] + 1, dtype=np.int64)
+            cell[known] = np.arange(len(known))
+            return cell[code]
         # Cells are sorted by label, so their codes ascend.
-        return np.searchsorted(known, code).astype(np.int64)
+        return np.searchsorted(known, code)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

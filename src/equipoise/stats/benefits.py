@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
-from scipy import optimize, stats
+from scipy import optimize, special
 
 from equipoise._checks import check_finite, check_fraction
 from equipoise._typing import FloatArray, IntArray
@@ -206,10 +206,11 @@ def proportion_interval(
     >>> low, round(high, 3)
     (0.0, 0.308)
     """
-    exact = stats.binomtest(round(events), round(trials)).proportion_ci(
-        check_fraction("confidence_level", confidence_level), method="exact"
-    )
-    return float(exact.low), float(exact.high)
+    k, n = round(events), round(trials)
+    tail = (1.0 - check_fraction("confidence_level", confidence_level)) / 2.0
+    low = 0.0 if k == 0 else float(special.betaincinv(k, n - k + 1, tail))
+    high = 1.0 if k == n else float(special.betainccinv(k + 1, n - k, tail))
+    return low, high
 
 
 def _labels(name: str, values: object, size: int) -> IntArray:

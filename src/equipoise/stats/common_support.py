@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from equipoise._typing import FloatArray
 from equipoise.stats.score_cells import weighted_quantile
@@ -129,7 +129,7 @@ def worst_ordering_violation(
         variance = covariance[i, i] + covariance[j, j] - 2.0 * covariance[i, j]
         z = gap / np.sqrt(np.maximum(variance, 1e-300))
         k = int(np.argmax(z))
-        p_value = min(1.0, float(stats.norm.sf(z[k])) * 2 * len(low))
+        p_value = min(1.0, float(special.ndtr(-z[k])) * 2 * len(low))
         if best is None or p_value < best.p_value:
             best = OrderingViolation(
                 score_low=float(points[low[k]]),

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from equipoise._typing import FloatArray, IntArray
 from equipoise.exceptions import InvalidParameterError
@@ -65,7 +65,7 @@ class ContrastLine:
         varies = se > 0
         t = estimate / np.where(varies, se, 1.0)
         if law == "normal":
-            p = stats.norm.sf(t)
+            p = special.ndtr(-t)
         elif law == "basic":
             shift = self._deviation(estimates, drawn(estimates), deltas)
             p = (shift >= estimate).mean(axis=0)

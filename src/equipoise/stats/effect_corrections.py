@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import get_args
 
 import numpy as np
-from scipy import optimize, stats
+from scipy import optimize, special
 
 from equipoise._checks import check_finite, check_fraction, check_option
 from equipoise._typing import AnyArray, Correction, FloatArray
@@ -302,7 +302,7 @@ def _factor(b: FloatArray, s: FloatArray, method: str, alpha: float, m2: FloatAr
     factors: dict[str, AnyArray] = {
         "none": np.zeros_like(b),
         "mean": np.ones_like(b),
-        "mean_if_detected": np.abs(b / s) > float(stats.norm.isf(alpha / 2)),
+        "mean_if_detected": np.abs(b / s) > -float(special.ndtri(alpha / 2)),
         "mse_plus": b**2 / m2,
         "mse_minus": (m2 - s**2) / m2,
         "positive_part": shrunk,

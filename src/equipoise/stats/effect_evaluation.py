@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from equipoise._checks import check_fraction, check_integer, check_option, check_rng
 from equipoise._typing import (
@@ -271,7 +271,7 @@ def _remaining(
     bias, bias_se = bias_estimates(held_out)
     weight = (held_out.weight.value * held_out.denominator.value)[held_out.tested][check]
     everyone = float((held_out.weight.value * held_out.denominator.value).sum())
-    critical = float(stats.norm.isf(alpha / 2))
+    critical = -float(special.ndtri(alpha / 2))
     out = np.empty((len(rules), 4))
     for k, rule in enumerate(rules):
         c = correction_amounts(

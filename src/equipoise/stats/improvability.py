@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import permutations
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from equipoise._checks import check_number, check_option
 from equipoise._typing import AnyArray, FloatArray, ImprovementMethod, Inference, MarginScale
@@ -116,7 +116,7 @@ class CriterionTest:
         The estimate is a minimum of contrasts: its lower bound is the least of theirs
         (intersection-union), its upper bound the least of theirs after Bonferroni.
         """
-        low_z, high_z = stats.norm.isf(tail), stats.norm.isf(tail / len(self.contrasts))
+        low_z, high_z = -special.ndtri(tail), -special.ndtri(tail / len(self.contrasts))
         return (
             min(estimate - low_z * se for estimate, se in self.contrasts),
             min(estimate + high_z * se for estimate, se in self.contrasts),
@@ -405,7 +405,7 @@ def _squared_p_values(
     if question.inference == "analytic":
         gradients = 2.0 * (a * gaps[1] - np.outer(keep * b, gaps[0]))
         se = np.array([standard_error(row, estimates.covariance) for row in gradients])
-        return np.where(se > 0, stats.norm.cdf(statistic / np.where(se > 0, se, 1.0)), 1.0)
+        return np.where(se > 0, special.ndtr(statistic / np.where(se > 0, se, 1.0)), 1.0)
     draws = drawn(estimates)
     b_star, a_star = (draws.value @ gaps.T).T[:, :, None]
     defined = draws.defined[:, gaps.any(axis=0)].all(axis=1, keepdims=True)

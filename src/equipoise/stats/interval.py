@@ -6,10 +6,9 @@ value.
 """
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from scipy.optimize import elementwise
 
 from equipoise._typing import FloatArray, IntArray
 
@@ -22,6 +21,8 @@ SignedRoot: TypeAlias = Callable[[FloatArray, IntArray, int], FloatArray]
 """``root(null, which, tail)``: roots at `null` for the parameters numbered `which`."""
 
 _DOUBLINGS = 40
+_STEPS = 100
+_RELATIVE, _ABSOLUTE = 1e-12, 1e-10
 # Beyond any critical value; an infinite root (outside the convex hull) only says "further in".
 _FAR = 1e3
 
@@ -89,25 +90,69 @@ def _endpoint(
         r = root(estimate[index] - tail * distance, index, tail)
         return np.clip(tail * r, -_FAR, _FAR) - critical
 
-    near = np.zeros(len(which))
     step = np.where(se > 0, critical * se, np.where(np.isfinite(reach), reach, 1.0))[which]
-    far = np.minimum(step, reach[which])
-    rejected = np.zeros(len(which), dtype=np.bool_)
+    # At the estimate itself the root is zero.
+    near, below = np.zeros(len(which)), np.full(len(which), -critical)
+    far, above = np.minimum(step, reach[which]), np.zeros(len(which))
     pending = np.arange(len(which))
     for _ in range(_DOUBLINGS):
-        rejected[pending] = excess(far[pending], which[pending]) > 0
-        pending = pending[~rejected[pending] & (far[pending] < reach[which[pending]])]
+        above[pending] = excess(far[pending], which[pending])
+        pending = pending[(above[pending] <= 0) & (far[pending] < reach[which[pending]])]
         if not len(pending):
             break
-        near[pending] = far[pending]
+        near[pending], below[pending] = far[pending], above[pending]
         far[pending] = np.minimum(2.0 * far[pending], reach[which[pending]])
-    bracketed = np.flatnonzero(rejected)
-    if len(bracketed):
-        found = elementwise.find_root(
-            excess,
-            (near[bracketed], far[bracketed]),
-            args=(which[bracketed],),
-            tolerances={"xatol": 0.0, "xrtol": 1e-12, "fatol": 1e-10, "frtol": 0.0},
-        )
-        result[which[bracketed]] = estimate[which[bracketed]] - tail * found.x
+    bracketed = np.flatnonzero(above > 0)
+    distance = _crossing(
+        lambda x, k: excess(x, which[bracketed[k]]),
+        _Bracket(near[bracketed], below[bracketed], far[bracketed], above[bracketed]),
+    )
+    result[which[bracketed]] = estimate[which[bracketed]] - tail * distance
     return result
+
+
+class _Bracket(NamedTuple):
+    """Points with a value of at most zero, and points with one above."""
+
+    near: FloatArray
+    below: FloatArray
+    far: FloatArray
+    above: FloatArray
+
+
+def _crossing(
+    function: Callable[[FloatArray, IntArray], FloatArray], bracket: _Bracket
+) -> FloatArray:
+    """Find where increasing functions cross zero, by the method of Chandrupatla (1997).
+
+    scipy has it too, in a subpackage that takes longer to import than most audits to run, and
+    without a place for the values at the ends, which are known here. Roots of tests are nearly
+    straight lines, so that the first step interpolates instead of halving.
+    """
+    b, fb, a, fa = (np.array(part) for part in bracket)
+    found = np.where(fb == 0.0, b, a)
+    active = np.flatnonzero(fb < 0.0)
+    a, fa, b, fb = a[active], fa[active], b[active], fb[active]
+    t = np.clip(fa / (fa - fb), 0.05, 0.95)
+    for _ in range(_STEPS):
+        if not len(active):
+            break
+        x = a + t * (b - a)
+        fx = function(x, active)
+        same = np.sign(fx) == np.sign(fa)
+        c, fc = np.where(same, a, b), np.where(same, fa, fb)
+        b, fb = np.where(same, b, a), np.where(same, fb, fa)
+        a, fa = x, fx
+        best = np.where(np.abs(fa) < np.abs(fb), a, b)
+        room = _RELATIVE * np.abs(best) / np.abs(b - a)
+        found[active] = best
+        going = (room < 0.5) & (np.minimum(np.abs(fa), np.abs(fb)) > _ABSOLUTE)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            xi, phi = (a - b) / (c - b), (fa - fb) / (fc - fb)
+            quadratic = (phi**2 < xi) & ((1.0 - phi) ** 2 < 1.0 - xi)
+            inverse = fa / (fb - fa) * fc / (fb - fc)
+            inverse += (c - a) / (b - a) * fa / (fc - fa) * fb / (fc - fb)
+        t = np.where(quadratic, inverse, 0.5)
+        t = np.clip(t, room, 1.0 - room)[going]
+        active, a, fa, b, fb = active[going], a[going], fa[going], b[going], fb[going]
+    return found

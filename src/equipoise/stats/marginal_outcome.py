@@ -8,7 +8,7 @@ Nadaraya-Watson does not, and its bias differs with the slope of each group.
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from equipoise._checks import check_finite, check_fraction, check_number
 from equipoise._typing import AnyArray, FloatArray, IntArray, ParityUnit
@@ -205,7 +205,7 @@ def compare_margins(
     degrees = max(float(variance[2] ** 2 / moments.fourth[2]), 1.0 + 1e-9)
     shrink = float(np.sqrt((degrees - 1.0) / degrees))
     statistic = difference / se * shrink
-    half = float(stats.t.isf((1.0 - level) / 2.0, degrees)) * se / shrink
+    half = -float(special.stdtrit(degrees, (1.0 - level) / 2.0)) * se / shrink
     return MarginalOutcomeTest(
         threshold=threshold,
         bandwidth=h,
@@ -218,7 +218,7 @@ def compare_margins(
         high=difference + half,
         statistic=statistic,
         degrees=degrees,
-        p_value=float(2.0 * stats.t.sf(abs(statistic), degrees)),
+        p_value=float(2.0 * special.stdtr(degrees, -abs(statistic))),
         n_local=n_local,
         n_above=above.n_rows,
     )

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from equipoise._checks import check_finite, check_fraction
 from equipoise._typing import AnyArray, BoolArray, FloatArray, ParityUnit, Rng
@@ -335,9 +335,9 @@ def _bonferroni(differences: Differences, bands: Bands) -> Differences:
     se = differences.test.standard_error
     z = differences.estimate / se
     number = len(z) * bands.n_comparisons
-    p_value = 2.0 * stats.norm.sf(np.abs(z))
+    p_value = 2.0 * special.ndtr(-np.abs(z))
     adjusted = np.minimum(p_value * number, 1.0)
-    half = stats.norm.isf((1.0 - bands.confidence_level) / (2.0 * number)) * se
+    half = -special.ndtri((1.0 - bands.confidence_level) / (2.0 * number)) * se
     return Differences(
         points=differences.points,
         estimate=differences.estimate,

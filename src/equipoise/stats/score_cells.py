@@ -212,9 +212,13 @@ class ScoreCells:
         """Return the number of units with a row in each group."""
         total = np.zeros(self.n_groups)
         for block in self.rows.blocks():
-            group, unit = block.cell // len(self.support), np.diff(block.start)
-            present = np.zeros((self.n_groups, len(block.copies)), dtype=bool)
-            present[group, np.repeat(np.arange(len(unit)), unit)] = True
+            first, last = (end // len(self.support) for end in (block.cell.min(), block.cell.max()))
+            if first == last:
+                total[first] += block.copies.sum()
+                continue
+            group, size = block.cell // len(self.support), np.diff(block.start)
+            present = np.zeros((self.n_groups, len(size)), dtype=bool)
+            present[group, np.repeat(np.arange(len(size)), size)] = True
             total += present @ block.copies
         return total.round().astype(np.int64)
 

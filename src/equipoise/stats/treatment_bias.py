@@ -15,7 +15,7 @@ References
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from equipoise._checks import check_fraction, check_number, check_option
 from equipoise._typing import BoolArray, EffectAdjust, EffectTest, FloatArray, IntArray, Rest, Rng
@@ -160,7 +160,7 @@ def treatment_bias(
     own = _own(errors)
     contrast, rest_error = _contrast(errors, rest)
     equal, zero = _joint_tests(errors, own.statistic(0.0, score))
-    z = float(stats.norm.isf((1.0 - level) / 2.0))
+    z = float(-special.ndtri((1.0 - level) / 2.0))
     error = error_tests(errors, test=test, adjust=adjust, confidence_level=level)
     family = adjust
     if len(errors.tested) == 2 and np.count_nonzero(errors.weight.value) == 2:
@@ -216,7 +216,7 @@ def error_tests(
     >>> round(found.low[0], 2), round(found.high[0], 2)
     (-1.06, -0.14)
     """
-    z = float(stats.norm.isf((1.0 - check_fraction("confidence_level", confidence_level)) / 2.0))
+    z = -float(special.ndtri((1.0 - check_fraction("confidence_level", confidence_level)) / 2.0))
     score = _use_score(errors, test)
     return ratio_tests(_own(errors), score, z=z, adjust="holm" if adjust == "max_t" else adjust)
 
@@ -444,7 +444,7 @@ def _joint_tests(errors: GroupErrors, z: FloatArray) -> tuple[ChiSquareTest, Chi
 
 
 def _chi_square(statistic: float, df: int) -> ChiSquareTest:
-    return ChiSquareTest(statistic=statistic, df=df, p_value=float(stats.chi2.sf(statistic, df)))
+    return ChiSquareTest(statistic=statistic, df=df, p_value=float(special.chdtrc(df, statistic)))
 
 
 def _outer(factor: FloatArray, gradient: FloatArray) -> FloatArray:
