@@ -22,9 +22,12 @@ which raises unless the two computed the same quantity.
 import gc
 import multiprocessing
 import os
+import pickle
 import platform
 import resource
+import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
@@ -38,7 +41,9 @@ import numpy as np
 REPEATS = 3
 
 # A checkout measures itself; new processes inherit the path.
-sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
+SOURCE = str(Path(__file__).parents[1] / "src")
+sys.path.insert(0, SOURCE)
+os.environ["PYTHONPATH"] = SOURCE
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,17 +81,19 @@ def measure(
     prepare: Callable[[], Any] | None = None,
     *,
     repeats: int = REPEATS,
-    interpreter: str = sys.executable,
+    interpreter: str | None = None,
 ) -> Measurement:
     """Run ``function(prepare())`` `repeats` times, each in a new process; only it is timed.
 
     The peak is that of the resident memory while `function` runs, inputs and interpreter included.
-    Another `interpreter` needs numpy and what the function imports, in the same version of Python.
+    Another `interpreter` needs numpy and what the function imports; it is told names, not objects.
     """
     runs = []
     for _ in range(repeats):
+        if interpreter is not None:
+            runs.append(_elsewhere(interpreter, function, prepare))
+            continue
         context = multiprocessing.get_context("spawn")
-        context.set_executable(interpreter)
         with ProcessPoolExecutor(max_workers=1, mp_context=context) as pool:
             runs.append(pool.submit(_timed, function, prepare).result())
     return Measurement(
@@ -232,6 +239,34 @@ def _timed(
     cpu, start = _cpu(), time.perf_counter()
     value = function(*inputs)
     return time.perf_counter() - start, _cpu() - cpu, _peak_mb(), value
+
+
+CHILD = """
+import importlib, pickle, sys
+import harness
+module = importlib.import_module(sys.argv[1])
+run = harness._timed(getattr(module, sys.argv[2]), getattr(module, sys.argv[3]))
+with open(sys.argv[4], "wb") as file:
+    pickle.dump(run, file)
+"""
+
+
+def _elsewhere(
+    interpreter: str, function: Callable[..., Any], prepare: Callable[[], Any] | None
+) -> tuple[float, float, float, Any]:
+    assert prepare is not None
+    module = Path(function.__code__.co_filename).stem
+    with tempfile.TemporaryDirectory() as folder:
+        result = Path(folder) / "run"
+        names = (module, function.__name__, prepare.__name__, str(result))
+        subprocess.run(
+            [interpreter, "-c", CHILD, *names],
+            check=True,
+            cwd=Path(__file__).parent,
+            stderr=subprocess.DEVNULL,
+        )
+        run: tuple[float, float, float, Any] = pickle.loads(result.read_bytes())
+    return run
 
 
 def _cpu() -> float:
