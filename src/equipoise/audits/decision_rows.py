@@ -15,14 +15,26 @@ from equipoise.data.collect import collect
 from equipoise.data.columns import Needs
 from equipoise.data.grouping import subgroup_name
 from equipoise.data.metrics import Metric, RateMetric, find_metric
-from equipoise.data.splitting import hashed_numpy
+from equipoise.data.splitting import PRIME, hashed, hashed_numpy
 from equipoise.data.table import KEY, Table
 from equipoise.exceptions import DataError, InvalidParameterError, MissingValuesError
 from equipoise.search.sample import Utility, named_utility
 
-__all__ = ["DecisionRows", "read_rows", "utility_name", "worse_when_larger"]
+__all__ = [
+    "DecisionRows",
+    "capacity_needed",
+    "check_numeric",
+    "decision_needs",
+    "missing_values",
+    "read_rows",
+    "selective_labels",
+    "utility_name",
+    "worse_when_larger",
+]
 
 MAX_ROWS = 50_000_000
+SAMPLE_ROWS = 500_000
+"""Rows of a Spark DataFrame that leave the cluster at most."""
 # Share of the missing outcomes among people not selected from which labels are called selective.
 SELECTIVE = 0.9
 
@@ -59,6 +71,8 @@ class DecisionRows:
         Column that such a metric reads decisions from.
     notes : tuple of Note
         What the reader should know.
+    count : array of shape (n,), optional
+        How many identical rows a row stands for; one without it.
     """
 
     key: IntArray
@@ -75,6 +89,13 @@ class DecisionRows:
     frame: Any
     decision_column: str | None
     notes: tuple[Note, ...]
+    count: IntArray | None = None
+
+    @property
+    def group_sizes(self) -> IntArray:
+        """Rows of each group."""
+        sizes = np.bincount(self.group, weights=self.count, minlength=len(self.names))
+        return sizes.round().astype(np.int64)
 
     def split(self, seed: int, train_fraction: float) -> tuple[IntArray, IntArray]:
         """Return training and test rows; units stay whole, and every engine splits alike."""
@@ -119,8 +140,10 @@ def worse_when_larger(metric: str | Metric) -> str | None:
     return BETTER.get(utility_name(metric))
 
 
-def _needs(table: Table, metrics: Sequence[str | Metric]) -> dict[str, Any]:
-    """Roles that the utilities and the status quo use."""
+def decision_needs(table: Table, metrics: Sequence[str | Metric]) -> dict[str, Any]:
+    """Return the roles that the utilities and the status quo use."""
+    if not table.roles.group:
+        raise InvalidParameterError("this question compares groups; pass `group` to `Audit`.")
     needs: dict[str, Any] = {}
     for metric in metrics:
         found = find_metric(metric)
@@ -166,24 +189,17 @@ def read_rows(
     DecisionRows
     """
     roles = table.roles
-    if not roles.group:
-        raise InvalidParameterError("this question compares groups; pass `group` to `Audit`.")
     if features and not roles.features:
         raise InvalidParameterError(
             "a candidate is fitted to features; pass their names as `features` to `Audit`."
         )
-    needs = _needs(table, metrics)
-    selective = _selective_labels(table, needs)
+    needs = decision_needs(table, metrics)
+    selective = selective_labels(table, needs)
     if features:
         roles.column("y_true")
         needs.setdefault("y_true", "number")
     extra = [*(roles.features if features else ()), *([candidate] if candidate else [])]
-    for column in extra:
-        if not (table.schema[column].is_numeric() or table.schema[column] == nw.Boolean):
-            raise DataError(
-                f"features and candidates must be numeric; column {column!r} is"
-                f" {table.schema[column]}. Encode it first."
-            )
+    check_numeric(table, extra)
     columns = {KEY: nw.col(KEY)} | table.group_keys()
     columns |= {f"__eq_{role}": table.value(role) for role in needs}
     columns |= {
@@ -193,11 +209,69 @@ def read_rows(
     own = any(isinstance(metric, Metric) for metric in metrics)
     if own:
         columns |= {name: nw.col(name) for name in table.schema}
-    found = collect(table.keyed(needs).select(**columns))
-    order = np.argsort(found[KEY], kind="stable")
+    keyed, sampled = _sampled(table, table.keyed(needs), needs)
+    found = collect(keyed.select(**columns))
+    order = _order(table, found, f"__eq_x{len(extra) - 1}" if candidate else None)
     found = {name: values[order] for name, values in found.items()}
     rows = _assemble(table, found, extra, candidate, own=own)
-    return replace(rows, notes=(*rows.notes, *selective))
+    return replace(rows, notes=(*rows.notes, *selective, *sampled))
+
+
+def _order(table: Table, found: dict[str, AnyArray], candidate: str | None) -> IntArray:
+    """Return the order of rows, by which equal scores are selected.
+
+    Rows that are split are in the order of their keys. With a ready candidate, they are in the
+    order of what matters about them: then equal rows are exchangeable, and can be counted.
+    """
+    if candidate is None or table.roles.cluster is not None:
+        return np.argsort(found[KEY], kind="stable")
+    cell, _ = encode([found[name] for name in table.group_keys()], len(found[KEY]))
+    names = ("__eq_y_true", "__eq_weight", "__eq_y_pred", "__eq_y_score", candidate)
+    keys = [cell, *(found[name] for name in names if name in found)]
+    return np.lexsort(keys[::-1])
+
+
+def capacity_needed() -> InvalidParameterError:
+    """Say that a score alone decides nothing."""
+    return InvalidParameterError(
+        "a status quo that is a score needs a `capacity`, the share of people it selects."
+    )
+
+
+def check_numeric(table: Table, columns: Sequence[str]) -> None:
+    """Raise unless features and candidates are numbers."""
+    for column in columns:
+        if not (table.schema[column].is_numeric() or table.schema[column] == nw.Boolean):
+            raise DataError(
+                f"features and candidates must be numeric; column {column!r} is"
+                f" {table.schema[column]}. Encode it first."
+            )
+
+
+def missing_values(column: str, n_missing: int, n_rows: int) -> MissingValuesError:
+    """Say that a feature or candidate has missing values."""
+    return MissingValuesError(
+        f"{column!r} has {n_missing} missing values in {n_rows} rows. Fill or drop them, or pass"
+        ' `missing="drop"`; the count is then noted in the result.'
+    )
+
+
+def _sampled(
+    table: Table, keyed: "nw.LazyFrame[Any]", needs: Needs
+) -> tuple["nw.LazyFrame[Any]", tuple[Note, ...]]:
+    """Draw rows, or whole clusters, of a large Spark DataFrame by hashing their keys."""
+    if not table.frame.implementation.is_pyspark():
+        return keyed, ()
+    size = int(collect(table.complete(needs).select(nw.len().alias("n")))["n"][0])
+    if size <= SAMPLE_ROWS:
+        return keyed, ()
+    drawn = hashed(nw.col(KEY), 0) < int(SAMPLE_ROWS / size * PRIME)
+    note = Note(
+        code="sampled-rows",
+        message=f"About {SAMPLE_ROWS} of {size} rows were drawn at random and left the cluster; the"
+        " candidate was judged on them.",
+    )
+    return keyed.filter(drawn), (note,)
 
 
 def _assemble(
@@ -215,10 +289,7 @@ def _assemble(
     bad = ~np.isfinite(X)
     if bad.any() and roles.missing == "raise":
         k = int(np.argmax(bad.any(axis=0)))
-        raise MissingValuesError(
-            f"{extra[k]!r} has {int(bad[:, k].sum())} missing values in {total} rows. Fill or drop"
-            ' them, or pass `missing="drop"`; the count is then noted in the result.'
-        )
+        raise missing_values(extra[k], int(bad[:, k].sum()), total)
     keep = np.repeat(
         np.flatnonzero(~bad.any(axis=1)),
         found["__eq_count"][~bad.any(axis=1)].astype(np.int64) if roles.count else 1,
@@ -264,7 +335,7 @@ def _assemble(
     )
 
 
-def _selective_labels(table: Table, needs: Needs) -> tuple[Note, ...]:
+def selective_labels(table: Table, needs: Needs) -> tuple[Note, ...]:
     """Refuse outcomes known only for people the status quo selected; remark on milder cases.
 
     A candidate would be judged on the status quo's own choice of people.

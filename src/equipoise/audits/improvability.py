@@ -17,6 +17,7 @@ from equipoise._typing import (
 )
 from equipoise.audits import improvement_report as report
 from equipoise.audits.candidates import described, selection_rule
+from equipoise.audits.decision_cells import read_cells
 from equipoise.audits.decision_rows import (
     DecisionRows,
     read_rows,
@@ -81,7 +82,7 @@ def improvability(
     )
     ready = candidate if isinstance(candidate, str) and candidate in table.schema else None
     rule = None if ready else selection_rule(candidate, capacity=capacity)
-    rows = read_rows(table, metrics, candidate=ready, features=ready is None)
+    rows = _read(table, metrics, ready, capacity)
     if len(rows.names) < 2:
         raise InvalidParameterError(
             f"a gap needs at least two groups; the table has only {rows.names[0]!r}."
@@ -119,6 +120,17 @@ def improvability(
     except GroupTooSmallError as error:
         return report.not_tested(form, str(error))
     return report.result(form, results)
+
+
+def _read(
+    table: Table, metrics: tuple[str | Metric, ...], ready: str | None, capacity: float | None
+) -> DecisionRows:
+    """Read what is judged; rows of a Spark DataFrame are counted there if they can be."""
+    if ready is not None and table.frame.implementation.is_pyspark():
+        counted = read_cells(table, metrics, candidate=ready, capacity=capacity)
+        if counted is not None:
+            return counted
+    return read_rows(table, metrics, candidate=ready, features=ready is None)
 
 
 def _criteria(

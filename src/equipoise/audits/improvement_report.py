@@ -23,7 +23,7 @@ RULES: tuple[SplitRule, ...] = ("median", "exch_median", "bonferroni")
 def not_tested(form: Form, reason: str) -> AuditResult:
     """Return a result that says why nothing was tested."""
     note = Note(code="too-few-selected", message=reason[:1].upper() + reason[1:])
-    sizes = np.bincount(form.rows.group, minlength=len(form.rows.names))
+    sizes = form.rows.group_sizes
     findings = tuple(
         Finding(
             group=criterion.group,
@@ -42,7 +42,7 @@ def not_tested(form: Form, reason: str) -> AuditResult:
         alternative="the candidate is a less discriminatory alternative",
         alpha=form.alpha,
         method=form.method(0),
-        n=len(form.rows.y),
+        n=int(form.rows.group_sizes.sum()),
         findings=findings,
         joint=JointTest(
             null=form.null,
@@ -74,7 +74,7 @@ def result(form: Form, splits: Sequence[SplitResult]) -> AuditResult:
         alternative="the candidate is a less discriminatory alternative",
         alpha=form.alpha,
         method=form.method(len(splits)),
-        n=len(form.rows.y),
+        n=int(form.rows.group_sizes.sum()),
         findings=tuple(_finding(form, splits, k) for k in range(len(form.criteria))),
         joint=joint,
         notes=(*form.rows.notes, *remarks(form, splits, limit)),
@@ -102,7 +102,7 @@ def _finding(form: Form, splits: Sequence[SplitResult], k: int) -> Finding:
     bounds = np.array([test.interval(tail / (2.0 if len(tests) > 1 else 1.0)) for test in tests])
     estimate = float(np.median([test.estimate for test in tests]))
     low, high = (float(bound) for bound in np.median(bounds, axis=0))
-    sizes = np.bincount(form.rows.group, minlength=len(form.rows.names))
+    sizes = form.rows.group_sizes
     return Finding(
         group=criterion.group,
         estimand=_estimand(criterion),

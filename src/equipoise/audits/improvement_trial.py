@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from equipoise._typing import FloatArray, IntArray
-from equipoise.audits.decision_rows import DecisionRows, utility_name
+from equipoise.audits.decision_rows import DecisionRows, capacity_needed, utility_name
 from equipoise.audits.improvement_form import SplitResult
 from equipoise.data.metrics import Metric
-from equipoise.exceptions import GroupTooSmallError, InvalidParameterError
+from equipoise.exceptions import GroupTooSmallError
 from equipoise.search.sample import Utility
 from equipoise.stats.capacity import select_top
 from equipoise.stats.estimated_cutoff import ScoredDecisions, with_estimated_cutoffs
@@ -77,9 +77,7 @@ class Setting:
 
     def _top(self, score: FloatArray | None, part: IntArray) -> FloatArray:
         if score is None or self.capacity is None:
-            raise InvalidParameterError(
-                "a status quo that is a score needs a `capacity`, the share of people it selects."
-            )
+            raise capacity_needed()
         return select_top(score[part], self.capacity, weight=self.weight(part)).astype(np.float64)
 
 
@@ -103,8 +101,9 @@ def judge(
         "weight": setting.weight(test),
         "cluster": None if rows.unit is None else rows.unit[test],
     }
+    count = None if rows.count is None else rows.count[test]
     where = "the table" if number is None else f"the test part of split {number}"
-    _check_support(setting, w, rows.group[test], options["cluster"], where)
+    _check_support(setting, w, rows.group[test], options["cluster"], count, where)
     estimates = estimate_utilities(
         u,
         w,
@@ -113,6 +112,7 @@ def judge(
         population=question.population,
         n_resamples=setting.n_resamples if question.inference == "bootstrap" else 0,
         rng=rng,
+        count=count,
         **options,
     )
     evidence = SplitEvidence(estimates=estimates, directions=directions)
@@ -121,8 +121,8 @@ def judge(
         test=_tested(setting, estimates, directions, question),
         candidate=candidate,
         n_train=n_train,
-        n_test=len(test),
-        selected=_selected_shares(decisions, rows.group[test], len(rows.names)),
+        n_test=len(test) if count is None else int(count.sum()),
+        selected=_selected_shares(decisions, rows.group[test], len(rows.names), count),
         same=bool(np.array_equal(decisions[:, 0], decisions[:, 1])),
         cutoff_p_values=_cutoff_sensitivity(
             setting, evidence, u, w, utilities, decisions, scores, rows.group[test], options
@@ -156,10 +156,15 @@ def _quantities(
 
 
 def _check_support(
-    setting: Setting, w: FloatArray, group: IntArray, cluster: IntArray | None, where: str
+    setting: Setting,
+    w: FloatArray,
+    group: IntArray,
+    cluster: IntArray | None,
+    count: IntArray | None,
+    where: str,
 ) -> None:
     names = setting.rows.names
-    support = counted_units(w, group, n_groups=len(names), cluster=cluster)
+    support = counted_units(w, group, n_groups=len(names), count=count, cluster=cluster)
     least = int(support.min())
     if least < MIN_SUPPORT:
         c, algorithm, g = np.argwhere(support == least)[0]
@@ -171,8 +176,14 @@ def _check_support(
         )
 
 
-def _selected_shares(decisions: FloatArray, group: IntArray, n_groups: int) -> list[list[float]]:
-    return [[float(d[group == g].mean()) for g in range(n_groups)] for d in decisions.T]
+def _selected_shares(
+    decisions: FloatArray, group: IntArray, n_groups: int, count: IntArray | None
+) -> list[list[float]]:
+    copies = np.ones(len(group)) if count is None else count
+    return [
+        [float(np.average(d[group == g], weights=copies[group == g])) for g in range(n_groups)]
+        for d in decisions.T
+    ]
 
 
 def _cutoff_sensitivity(

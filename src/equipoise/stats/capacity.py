@@ -3,10 +3,10 @@
 import numpy as np
 
 from equipoise._checks import check_finite, check_fraction
-from equipoise._typing import AnyArray, BoolArray
+from equipoise._typing import AnyArray, BoolArray, IntArray
 from equipoise.exceptions import InvalidParameterError
 
-__all__ = ["select_top", "top_share_cutoff"]
+__all__ = ["select_top", "selected_copies", "top_share_cutoff"]
 
 
 # 0.29 * 100 is 28.999...: a share that means a whole number selects that number.
@@ -78,16 +78,55 @@ def select_top(
     >>> select_top([0.2, 0.9, 0.9, 0.1], 0.25).tolist()
     [False, True, False, False]
     """
+    count = np.ones(len(np.asarray(score)), dtype=np.int64)
+    return selected_copies(score, capacity, count, tie=tie, weight=weight) > 0
+
+
+def selected_copies(
+    score: AnyArray,
+    capacity: float,
+    count: AnyArray,
+    *,
+    tie: AnyArray | None = None,
+    weight: AnyArray | None = None,
+) -> IntArray:
+    """Return how many of the identical rows that each row stands for are selected.
+
+    Parameters
+    ----------
+    score, capacity, tie, weight
+        As in `select_top`; the weight is that of one of the identical rows.
+    count : array of shape (n,)
+        How many identical rows each stands for.
+
+    Returns
+    -------
+    array of int
+
+    Examples
+    --------
+    Half of eight people are selected; five of them have the second best score.
+
+    >>> selected_copies([0.9, 0.8, 0.1], 0.5, [2, 5, 1]).tolist()
+    [2, 2, 0]
+    """
     values = check_finite("score", score, ndim=1)
     share = check_fraction("capacity", capacity)
     w = np.ones(len(values)) if weight is None else check_finite("weight", weight, ndim=1)
     second = np.arange(len(values)) if tie is None else np.asarray(tie)
     order = np.lexsort((second, -values))
-    chosen = order[np.cumsum(w[order]) <= share * w.sum() * (1 + ROUNDING)]
-    if not len(chosen):
+    each, copies = w[order], np.asarray(count, dtype=np.int64)[order]
+    whole = np.cumsum(each * copies)
+    limit = share * whole[-1] * (1 + ROUNDING) if len(whole) else 0.0
+    chosen = np.where(whole <= limit, copies, 0)
+    last = int(np.searchsorted(whole, limit, side="right"))
+    if last < len(whole):
+        room = limit - (whole[last - 1] if last else 0.0)
+        chosen[last] = min(copies[last], int(room // each[last]))
+    if not chosen.any():
         raise InvalidParameterError(
-            f"a capacity of {capacity:g} selects nobody among {len(values)} rows; raise it."
+            f"a capacity of {capacity:g} selects nobody among {copies.sum()} rows; raise it."
         )
-    selected = np.zeros(len(values), dtype=np.bool_)
-    selected[chosen] = True
+    selected = np.zeros(len(values), dtype=np.int64)
+    selected[order] = chosen
     return selected

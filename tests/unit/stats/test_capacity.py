@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from equipoise.exceptions import InvalidParameterError
-from equipoise.stats.capacity import select_top, top_share_cutoff
+from equipoise.stats.capacity import select_top, selected_copies, top_share_cutoff
 
 
 def test_cutoff_never_exceeds_the_capacity(rng):
@@ -41,3 +41,14 @@ def test_a_capacity_that_selects_nobody_is_refused():
         select_top(np.arange(10), 0.05)
     with pytest.raises(InvalidParameterError, match="at least one score"):
         top_share_cutoff([], 0.5)
+
+
+def test_copies_are_selected_as_the_rows_they_stand_for(rng):
+    score, count = rng.integers(8, size=30), rng.integers(1, 6, size=30)
+    weight = rng.integers(1, 4, size=30).astype(float)
+    rows = np.repeat(np.arange(30), count)
+    for share in (0.1, 0.37, 0.5, 0.9):
+        selected = select_top(score[rows], share, weight=weight[rows])
+        expected = np.bincount(rows, weights=selected, minlength=30)
+        copies = selected_copies(score, share, count, weight=weight)
+        np.testing.assert_array_equal(copies, expected)
