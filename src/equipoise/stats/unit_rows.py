@@ -5,11 +5,13 @@ and units are kept by unit, not by row: memory costs more time than arithmetic.
 """
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from equipoise._blas import one_thread
 from equipoise._typing import AnyArray, BoolArray, FloatArray, IntArray, ParityUnit
 
 __all__ = ["UnitBlock", "UnitRows", "index_type", "is_binary", "pieces", "sum_by"]
@@ -151,17 +153,22 @@ class UnitRows:
         )
 
     def blocks(self, least: int = 0) -> Iterator[UnitBlock]:
-        """Yield blocks of units that fit the cache, or of `least` units if that is more."""
+        """Yield blocks of units that fit the cache, or of `least` units if that is more.
+
+        Matrix products of blocks are too small for a second thread: BLAS has one meanwhile.
+        """
         step = max(CHUNK_UNITS, least)
-        for first in range(0, len(self.copies), step):
-            units = slice(first, first + step)
-            bounds = self.start[first : first + step + 1]
-            rows = slice(bounds[0], bounds[-1])
-            weight = np.repeat(self.unit_weight[units], np.diff(bounds))
-            if self.row_weight is not None:
-                weight *= self.row_weight[rows]
-            start = bounds - bounds[0]
-            yield UnitBlock(self.cell[rows], self.outcome[rows], weight, start, self.copies[units])
+        many = len(self.copies) > step
+        with one_thread() if many else nullcontext():
+            for first in range(0, len(self.copies), step):
+                units = slice(first, first + step)
+                bounds = self.start[first : first + step + 1]
+                rows = slice(bounds[0], bounds[-1])
+                weight = np.repeat(self.unit_weight[units], np.diff(bounds))
+                if self.row_weight is not None:
+                    weight *= self.row_weight[rows]
+                start, copies = bounds - bounds[0], self.copies[units]
+                yield UnitBlock(self.cell[rows], self.outcome[rows], weight, start, copies)
 
     def sums(self, n_cells: int) -> tuple[FloatArray, FloatArray]:
         """Return the sums of weights and of weighted outcomes in each cell."""
