@@ -124,11 +124,12 @@ class UnitRows:
             cluster, group, outcome, cell = cluster[keep], group[keep], outcome[keep], cell[keep]
             repeats = repeats[keep]
             weight = None if weight is None else weight[keep]
-        label, n_units = _number_units(cluster, group)
-        size = sum_by(label, repeats, n_units)
-        n_rows = size if repeats is None else sum_by(label, None, n_units)
+        units = _Units.of(cluster, group)
+        n_rows = np.bincount(units.code)[units.order]
+        size = n_rows if repeats is None else np.bincount(units.code, repeats)[units.order]
         row_weight = weight if repeats is None else repeats if weight is None else weight * repeats
-        cell, outcome, row_weight = _sorted(label, cell, outcome, row_weight)
+        cell, outcome, row_weight = _sorted(units, cell, outcome, row_weight)
+        n_units = len(n_rows)
         return cls(
             start=_start(n_rows),
             cell=cell,
@@ -206,40 +207,50 @@ def pieces(n: int, least: int = 0) -> Iterator[slice]:
     return (slice(first, first + step) for first in range(0, n, step))
 
 
-def _number_units(cluster: AnyArray, group: IntArray) -> tuple[IntArray, int]:
-    """Number the units that have rows, by the last of their groups when they are many.
+class _Units(NamedTuple):
+    """`code` of each row, `rank` of each code among the units, `order`: the code of each unit."""
 
-    A block of units then has rows of few groups.
-    """
-    code = cluster
-    whole = cluster.dtype.kind in "iu" and len(cluster) > 0
-    if not (whole and cluster.min() >= 0 and cluster.max() < 4 * len(cluster)):
-        code = np.unique(cluster, return_inverse=True)[1]
-    kind = index_type(len(code))
-    rank = np.zeros(int(code.max(initial=-1)) + 1, dtype=kind)
-    if len(rank) > CHUNK_UNITS:
-        np.maximum.at(rank, code, group.astype(kind) + kind(1))
-    else:
-        rank[code] = 1
-    present = np.flatnonzero(rank)
-    order = np.argsort(rank[present], kind="stable")
-    rank[present[order]] = np.arange(len(present), dtype=kind)
-    return rank[code], len(present)
+    code: IntArray
+    rank: IntArray
+    order: IntArray
+
+    @classmethod
+    def of(cls, cluster: AnyArray, group: IntArray) -> "_Units":
+        """Number the units that have rows, by the last of their groups when they are many.
+
+        A block of units then has rows of few groups.
+        """
+        whole = cluster.dtype.kind in "iu" and len(cluster) > 0
+        if whole and cluster.min() >= 0 and cluster.max() < 4 * len(cluster):
+            code = cluster.astype(np.intp, copy=False)
+        else:
+            code = np.unique(cluster, return_inverse=True)[1]
+        kind = index_type(len(code))
+        rank = np.zeros(int(code.max(initial=-1)) + 1, dtype=kind)
+        if len(rank) > CHUNK_UNITS:
+            for rows in pieces(len(code)):
+                np.maximum.at(rank, code[rows], group[rows].astype(kind) + kind(1))
+        else:
+            rank[code] = 1
+        present = np.flatnonzero(rank)
+        order = present[np.argsort(rank[present], kind="stable")]
+        rank[order] = np.arange(len(order), dtype=kind)
+        return cls(code, rank, order)
 
 
 def _sorted(
-    label: IntArray, cell: IntArray, outcome: FloatArray, weight: FloatArray | None
+    units: _Units, cell: IntArray, outcome: FloatArray, weight: FloatArray | None
 ) -> tuple[IntArray, AnyArray, FloatArray | None]:
-    """Sort rows by label, then by cell, then by outcome if it is 0 or 1.
+    """Sort rows by unit, then by cell, then by outcome if it is 0 or 1.
 
-    Label, cell and such an outcome are one number. When there is nothing else, the numbers are
+    Unit, cell and such an outcome are one number. When there is nothing else, the numbers are
     sorted and taken apart again, which is much faster than to find an order and follow it.
     """
     bits = int(cell.max(initial=0)).bit_length()
     binary = is_binary(outcome)
-    key = np.empty(len(label), dtype=np.int64)
-    for rows in pieces(len(label)):
-        key[rows] = label[rows]
+    key = np.empty(len(cell), dtype=np.int64)
+    for rows in pieces(len(cell)):
+        key[rows] = units.rank[units.code[rows]]
         key[rows] <<= bits
         key[rows] += cell[rows]
         key[rows] <<= 1

@@ -96,3 +96,14 @@ def test_sums_do_not_depend_on_the_pieces(rng, monkeypatch):
     np.testing.assert_array_equal(sum_by(code, None, 3), np.bincount(code))
     assert is_binary(code == 1)
     assert not is_binary(np.append(np.zeros(20), 0.5))
+
+
+@pytest.mark.parametrize("kind", ["int8", "uint64", "float64", "str"])
+def test_clusters_of_every_type_are_the_same_units(kind):
+    label = np.array([5, 3, 5, 0, 3]).astype(kind)
+    zero, outcome = np.zeros(5, dtype=int), np.array([1.0, 0.0, 0.0, 1.0, 1.0])
+    rows = UnitRows.clustered(label, "cluster", zero, np.arange(5), outcome)
+    np.testing.assert_array_equal(rows.start, [0, 1, 3, 5])
+    np.testing.assert_array_equal(rows.cell, [3, 1, 4, 0, 2])
+    np.testing.assert_array_equal(rows.outcome, [1, 0, 1, 1, 0])
+    np.testing.assert_array_equal(rows.weight, [1.0, 0.5, 0.5, 0.5, 0.5])
