@@ -66,7 +66,7 @@ def rows() -> list[Row]:
 
 def large_rows() -> list[Row]:
     os.environ["EQUIPOISE_MEMORY_LIMIT"] = "2GB"  # the measured processes inherit it
-    return _rows(large, *LARGE, 1, note="One run, ours with EQUIPOISE_MEMORY_LIMIT=2GB.")
+    return _rows(large, *LARGE, 1, note="Ours with EQUIPOISE_MEMORY_LIMIT=2GB.")
 
 
 if __name__ == "__main__":

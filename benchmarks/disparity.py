@@ -106,7 +106,7 @@ def rows() -> list[Row]:
             peer="fairlearn, n_boot=1000",
             times=_evaluations(BOOTSTRAPS) / _evaluations(10),
             same=same,
-            note="fairlearn measured once with n_boot=10, that is 11 evaluations, seconds"
+            note="fairlearn measured with n_boot=10, that is 11 evaluations, seconds"
             " multiplied by 1001/11; `make bench-large` runs all 1,001.",
         ),
         compare(
@@ -117,7 +117,7 @@ def rows() -> list[Row]:
             times=_evaluations(BOOTSTRAPS) / _evaluations(2),
             target=TARGET,
             same=same,
-            note="fairlearn measured once with n_boot=2, that is 3 evaluations, on the finest of"
+            note="fairlearn measured with n_boot=2, that is 3 evaluations, on the finest of"
             " the seven combinations of columns alone, seconds multiplied by 1001/3: a lower"
             " bound of its cost. Ours includes imports and handing the pandas frame to DuckDB.",
         ),
@@ -132,7 +132,7 @@ def large_rows() -> list[Row]:
             measure(fairlearn_1000, compas_sized, repeats=1),
             peer="fairlearn, n_boot=1000",
             same=same,
-            note="fairlearn in full, one run.",
+            note="fairlearn in full.",
         ),
     ]
 

@@ -107,10 +107,11 @@ def measure(
 
 def peers() -> str:
     """Return the interpreter of the peers' own environment, ``$EQUIPOISE_PEERS``."""
-    found = os.environ.get("EQUIPOISE_PEERS", "")
-    if not Path(found).is_file():
+    found = Path(os.environ.get("EQUIPOISE_PEERS", ""))
+    if not found.is_file():
         raise SystemExit("EQUIPOISE_PEERS must name the python with the group `peers` installed.")
-    return found
+    # Not resolved: the link is what tells Python its environment.
+    return str(found.absolute())
 
 
 def compare(
@@ -177,8 +178,11 @@ def table(rows: list[Row]) -> str:
     notes = []
     for row in rows:
         mark = ""
-        if row.note:
-            notes.append(row.note)
+        runs = (("equipoise", row.repeats), ("the peer", row.peer_repeats))
+        once = " and ".join(who for who, repeats in runs if repeats == 1)
+        note = f"{row.note} One run of {once}.".strip() if once else row.note
+        if note:
+            notes.append(note)
             mark = f" [{len(notes)}]"
         lines.append(
             f"| {row.work}{mark} | {row.seconds:.3g} | {row.cpu:.3g} | {row.peak_mb:,.0f} |"

@@ -156,7 +156,7 @@ def large_rows():
     return [
         compare(
             "two curves and their difference, 1e7 rows, 1e6 users, 21 points",
-            measure(ours, ten_million, repeats=1),
+            measure(ours, ten_million),
             numpy_sums,
             peer="numpy, kernels by point and user",
             target="20x faster, under 2 GB",
