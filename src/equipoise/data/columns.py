@@ -6,7 +6,7 @@ from typing import Any, Literal, NoReturn, TypeAlias
 import narwhals as nw
 
 from equipoise._checks import LARGEST, nearest, quoted
-from equipoise.data.collect import collect
+from equipoise.data.collect import collect, fetch
 from equipoise.data.frame import open_frame
 from equipoise.data.roles import Roles
 from equipoise.exceptions import (
@@ -37,6 +37,10 @@ MOST_ROWS = 2**53
 """Counts beyond this are refused: a float would no longer tell one row from the next."""
 
 
+MOST_LABELS = 20
+"""Labels that a message lists at most."""
+
+
 class RoleColumns:
     """A table whose columns are reached by role.
 
@@ -53,6 +57,7 @@ class RoleColumns:
     def __init__(self, data: Any, roles: Roles, *, engine: str = "duckdb") -> None:
         self.frame = open_frame(data, engine=engine)
         self.roles = roles
+        self._positive_found = False
         self.schema = dict(self.frame.collect_schema())
         for column in (*roles.group, *roles.features, *roles.columns().values()):
             self.check_column(column)
@@ -82,18 +87,10 @@ class RoleColumns:
         number = nw.col(column).cast(nw.Float64)
         if role not in ("y_true", "y_pred"):
             return number
-        positive = self.roles.positive
-        if self._is_number(column):
-            if isinstance(positive, str) or positive == 1:
-                return number
-            chosen: nw.Expr = nw.col(column) == positive
-            return chosen.cast(nw.Float64)
-        if not isinstance(positive, str):
-            raise NotBinaryError(
-                f"Column {column!r} holds {self.schema[column]} labels; say which one counts as 1,"
-                f" for instance `positive='yes'`."
-            )
-        return (nw.col(column).cast(nw.String) == positive).cast(nw.Float64)
+        if not self._needs_positive(column):
+            return number
+        self._check_positive()
+        return self._is_positive(column).cast(nw.Float64)
 
     @property
     def y_true(self) -> nw.Expr:
@@ -181,10 +178,51 @@ class RoleColumns:
         return bool(dtype.is_numeric()) or dtype == nw.Boolean
 
     def _is_plain(self, column: str) -> bool:
-        """Return whether a label column holds numbers that need no translation."""
+        """Return whether a label column holds numbers, not Booleans, that mean themselves."""
+        return bool(self.schema[column].is_numeric()) and not self._needs_positive(column)
+
+    def _needs_positive(self, column: str) -> bool:
+        """Return whether a label column is translated: text, or numbers with another `positive`."""
         positive = self.roles.positive
-        number = bool(self.schema[column].is_numeric())
-        return number and (isinstance(positive, str) or positive == 1)
+        return not (self._is_number(column) and (isinstance(positive, str) or positive == 1))
+
+    def _is_positive(self, column: str) -> nw.Expr:
+        """Return whether a label is the one that counts as 1."""
+        positive = self.roles.positive
+        label = nw.col(column)
+        if not self._is_number(column):
+            if not isinstance(positive, str):
+                raise NotBinaryError(
+                    f"Column {column!r} holds {self.schema[column]} labels; say which one counts as"
+                    f" 1, for instance `positive='yes'`."
+                )
+            label = label.cast(nw.String)
+        return label == nw.lit(positive)
+
+    def _check_positive(self) -> None:
+        """Raise if no row has the label that counts as 1: a misspelt one makes all labels 0."""
+        if self._positive_found:
+            return
+        given = (self.roles.y_true, self.roles.y_pred)
+        columns = [name for name in given if name is not None and self._needs_positive(name)]
+        for column in columns:
+            # Engines stop at the first row found: far cheaper than a scan.
+            found = self.frame.filter(self._is_positive(column)).select(column).head(1)
+            if len(fetch(found)):
+                self._positive_found = True
+                return
+        labels = {
+            str(label)
+            for column in columns
+            for label in fetch(self.frame.select(column).unique().head(MOST_LABELS))[column]
+            if label is not None
+        }
+        if labels:
+            raise NotBinaryError(
+                f"`positive` must be a label of {quoted(columns)}; no row has"
+                f" {self.roles.positive!r}.{nearest(str(self.roles.positive), sorted(labels))}"
+                f" Labels: {quoted(sorted(labels))}."
+            )
 
     def _missing(self, column: str) -> nw.Expr:
         absent = nw.col(column).is_null()

@@ -1,5 +1,6 @@
 """Every engine gives the sums that a loop over rows gives."""
 
+import re
 from datetime import date
 
 import narwhals as nw
@@ -173,6 +174,33 @@ def test_text_labels_are_compared_with_positive():
     data = {"g": ["a", "a", "b"], "y": ["yes", "no", "yes"], "p": ["no", "no", "yes"]}
     cells = Table(data, Roles(group="g", y_true="y", y_pred="p", positive="yes")).label_cells(BOTH)
     np.testing.assert_array_equal(cells.total, [[0, 1, 0, 1], [1, 0, 0, 0]])
+
+
+@pytest.mark.parametrize(
+    ("labels", "positive", "message"),
+    [
+        (["Yes", "No"], "yes", "'y'; no row has 'yes'. Did you mean 'Yes'? Labels: 'No', 'Yes'."),
+        ([1, 2], 3, "'y'; no row has 3. Labels: '1', '2'."),
+        ([True, False], 7, "'y'; no row has 7."),
+    ],
+)
+def test_a_positive_label_that_no_row_has_is_refused(labels, positive, message):
+    table = Table({"g": ["a", "b"], "y": labels}, Roles(group="g", y_true="y", positive=positive))
+    with pytest.raises(NotBinaryError, match=re.escape(message)):
+        table.label_cells(("y_true",))
+
+
+def test_decisions_may_lack_the_positive_label_that_outcomes_have():
+    data = {"g": ["a", "b"], "y": ["yes", "no"], "p": ["no", "no"]}
+    cells = Table(data, Roles(group="g", y_true="y", y_pred="p", positive="yes")).label_cells(BOTH)
+    np.testing.assert_array_equal(cells.total, [[0, 1, 0, 0], [0, 0, 0, 1]])
+
+
+def test_labels_that_are_all_missing_are_missing_not_misspelt():
+    data = pa.table({"g": ["a", "b"], "y": pa.nulls(2, pa.string())})
+    table = Table(data, Roles(group="g", y_true="y", positive="yes"))
+    with pytest.raises(MissingValuesError, match="'y' has 2 missing values"):
+        table.label_cells(("y_true",))
 
 
 def one_row_groups(**columns):
