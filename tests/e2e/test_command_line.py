@@ -192,6 +192,34 @@ def test_quiet_prints_one_line_for_each_check_and_nothing_else(run, loans):
     assert done.stderr == ""
 
 
+IMPROVE = """
+[data]
+path = "loans.csv"
+group = "sex"
+y_true = "repaid"
+y_pred = "approved"
+features = ["credit_score"]
+
+[[check]]
+question = "improvability"
+candidate = "sklearn.linear_model.LogisticRegression"
+accuracy = "accuracy"
+n_splits = 2
+n_resamples = 99
+"""
+
+
+@pytest.mark.parametrize("quiet", [True, False])
+def test_bars_inside_a_check_are_drawn_unless_quiet(run, loans, monkeypatch, quiet):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    plan = write_plan(loans.parent, text=IMPROVE)
+    done = run("audit", plan, *(["--quiet"] if quiet else []), cwd=loans.parent)
+    assert done.returncode == 0, done.stderr
+    assert (done.stderr == "") == quiet
+    assert ("Splits" in done.stderr) != quiet
+
+
 def test_json_to_stdout_is_json_alone(run, loans):
     done = run("audit", write_plan(loans.parent), "--json", "-", cwd=loans.parent)
     assert len(json.loads(done.stdout)["checks"]) == 2

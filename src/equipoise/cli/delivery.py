@@ -16,6 +16,7 @@ from equipoise.audits.dossier import Dossier
 from equipoise.audits.execution import execute
 from equipoise.audits.gate import junit_xml, outcome
 from equipoise.audits.plan import Plan, PlannedCheck
+from equipoise.audits.progress import drawn_on
 from equipoise.audits.tables import WIDTH, table
 from equipoise.cli.files import write_all
 
@@ -34,20 +35,22 @@ def answered(plan: Plan, engine: Engine, *, quiet: bool) -> Dossier:
 def _progress(total: int, *, quiet: bool) -> "Iterator[_Started | None]":
     """Show on stderr which check is under way: a bar on a terminal, lines in a log."""
     if quiet:
-        yield None
+        with drawn_on(None):
+            yield None
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with Progress(
+    display = Progress(
         *columns,
         TimeElapsedColumn(),
         console=console,
         transient=True,
         disable=not console.is_terminal,
-    ) as progress:
+    )
+    with display as progress, drawn_on(progress):
         task = progress.add_task("reading the data", total=total)
         yield _Started(progress=progress, task=task, log=not console.is_terminal)
 

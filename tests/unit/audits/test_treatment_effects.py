@@ -6,12 +6,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from numpy.testing import assert_allclose
+from rich.progress import Progress
 
 import equipoise as eq
 from engines import ENGINES, on_engine
 from equipoise.audits.execution import execute
 from equipoise.audits.plan import read_plan
-from equipoise.audits.progress import progress_bar
+from equipoise.audits.progress import drawn_on, progress_bar
 from equipoise.data.arms import arm_cells
 from equipoise.exceptions import (
     ColumnNotFoundError,
@@ -405,3 +406,15 @@ def test_progress_is_drawn_on_a_terminal_only(monkeypatch, capsys):
     with progress_bar("work") as step:
         step(1, 2)
     assert capsys.readouterr().out == ""
+    with drawn_on(None), progress_bar("work") as step:
+        assert step is None
+
+
+def test_progress_is_drawn_on_a_display_that_is_open_already(monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    display = Progress(disable=True)
+    with drawn_on(display), progress_bar("work") as step:
+        step(1, 2)
+        (task,) = display.tasks
+        assert (task.description, task.completed, task.total) == ("work", 1, 2)
+    assert not display.tasks
