@@ -13,7 +13,7 @@ from equipoise.audits.improvement_notes import remarks
 from equipoise.audits.result import AuditResult
 from equipoise.stats.improvability import CriterionTest
 from equipoise.stats.improvement_region import DeltaCurve, delta_curve
-from equipoise.stats.split_combination import combine_splits
+from equipoise.stats.split_combination import central_p_value, combine_splits
 
 __all__ = ["not_tested", "result"]
 
@@ -97,7 +97,8 @@ def _finding(form: Form, splits: Sequence[SplitResult], k: int) -> Finding:
     """One requirement over all splits; bounds are medians, as the p-value is."""
     criterion = form.criteria[k]
     tests = [split.tests[k] for split in splits]
-    p = float(combine_splits(np.array([test.p_value for test in tests]), form.combine))
+    p_splits = np.array([test.p_value for test in tests])
+    p = float(combine_splits(p_splits, form.combine))
     tail = (1.0 - form.confidence_level) / 2.0
     bounds = np.array([test.interval(tail / (2.0 if len(tests) > 1 else 1.0)) for test in tests])
     estimate = float(np.median([test.estimate for test in tests]))
@@ -113,7 +114,7 @@ def _finding(form: Form, splits: Sequence[SplitResult], k: int) -> Finding:
         ci=ConfidenceInterval(low=low, high=high, confidence_level=form.confidence_level),
         statistic=_z(tests[int(np.argsort([t.estimate for t in tests])[(len(tests) - 1) // 2])]),
         p_value=p,
-        p_value_raw=float(np.median([test.p_value for test in tests])),
+        p_value_raw=float(central_p_value(p_splits, form.combine)),
         reference="status quo",
     )
 

@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
 from equipoise._checks import check_fraction, check_option
 from equipoise._typing import AnyArray, Cutoff, FloatArray, IntArray
-from equipoise.exceptions import InvalidParameterError
+from equipoise.exceptions import DataError, InvalidParameterError
 from equipoise.search.sample import TrainingSample
 from equipoise.stats.capacity import select_top, top_share_cutoff
 
@@ -34,14 +35,29 @@ def fit_estimator(estimator: Any, X: AnyArray, y: AnyArray, weight: FloatArray |
             f" {type(estimator).__name__}."
         )
     copy = clone(estimator)
-    if weight is None:
-        return copy.fit(X, y)
-    if not has_fit_parameter(copy, "sample_weight"):
+    # In proportion only: a penalty would weigh less against larger weights.
+    weights = {} if weight is None else _weight_arguments(copy, weight / weight.mean())
+    try:
+        return copy.fit(X, y, **weights)
+    except ValueError as error:
+        # For instance a single class of outcomes in the training rows.
+        reason = str(error).strip().splitlines()[0].rstrip(".")
+        raise DataError(f"{type(estimator).__name__} cannot be fitted: {reason}.") from error
+
+
+def _weight_arguments(model: Any, weight: FloatArray) -> dict[str, FloatArray]:
+    """Return how `fit` is given weights; in a pipeline, every step that takes them."""
+    steps = model.steps if isinstance(model, Pipeline) else [("", model)]
+    if not has_fit_parameter(steps[-1][1], "sample_weight"):
         raise InvalidParameterError(
-            f"{type(copy).__name__} cannot use weights; choose a model whose `fit` takes"
+            f"{type(steps[-1][1]).__name__} cannot use weights; choose a model whose `fit` takes"
             " `sample_weight`."
         )
-    return copy.fit(X, y, sample_weight=weight)
+    return {
+        f"{name}__sample_weight" if name else "sample_weight": weight
+        for name, step in steps
+        if has_fit_parameter(step, "sample_weight")
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from equipoise._checks import check_finite, check_option
 from equipoise._typing import AnyArray, FloatArray, SplitRule
 from equipoise.exceptions import InvalidParameterError
 
-__all__ = ["combine_splits"]
+__all__ = ["central_p_value", "combine_splits"]
 
 
 def combine_splits(p_values: AnyArray, rule: SplitRule = "median") -> FloatArray:
@@ -56,25 +56,44 @@ def combine_splits(p_values: AnyArray, rule: SplitRule = "median") -> FloatArray
 
     A p-value of 0.062: not below 5%, although three single splits are.
     """
+    central = central_p_value(p_values, rule)
+    n_splits = len(np.asarray(p_values))
+    if n_splits == 1:
+        return central
+    factor = n_splits if rule == "bonferroni" else 2
+    return np.asarray(np.minimum(factor * central, 1.0))
+
+
+def central_p_value(p_values: AnyArray, rule: SplitRule = "median") -> FloatArray:
+    """Return the p-value that a rule multiplies: the lower median, or the smallest.
+
+    Parameters
+    ----------
+    p_values, rule
+        As in `combine_splits`.
+
+    Returns
+    -------
+    array of shape (...)
+        Never above what `combine_splits` returns.
+
+    Examples
+    --------
+    >>> central_p_value([0.0491, 0.0520, 0.0196, 0.0312, 0.0159]).item()
+    0.0312
+    """
     p = check_finite("p_values", p_values)
     if p.ndim == 0 or not len(p) or (p < 0).any() or (p > 1).any():
         raise InvalidParameterError(
             f"`p_values` must hold one p-value in [0, 1] for each split; got {p_values!r}."
         )
     check_option("rule", rule, SplitRule)
-    n_splits = len(p)
-    if n_splits == 1:
-        return np.asarray(p[0])
     if rule == "bonferroni":
-        combined = np.asarray(n_splits * p.min(axis=0))
-    elif rule == "median":
-        combined = 2.0 * _lower_median(p)
-    else:
-        firsts = [_lower_median(p[:k]) for k in range(1, n_splits + 1)]
-        combined = 2.0 * np.min(firsts, axis=0)
-    return np.asarray(np.minimum(combined, 1.0))
+        return np.asarray(p.min(axis=0))
+    if rule == "median":
+        return _lower_median(p)
+    return np.asarray(np.min([_lower_median(p[:k]) for k in range(1, len(p) + 1)], axis=0))
 
 
 def _lower_median(p: FloatArray) -> FloatArray:
-    median: FloatArray = np.sort(p, axis=0)[(len(p) + 1) // 2 - 1]
-    return median
+    return np.asarray(np.sort(p, axis=0)[(len(p) + 1) // 2 - 1])

@@ -3,10 +3,13 @@ import pytest
 from sklearn.base import clone
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.neighbors import KNeighborsRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from equipoise.exceptions import InvalidParameterError, NotBinaryError
 from equipoise.search import TopShare, TrainingSample
 from equipoise.search.sample import named_utility
+from equipoise.search.top_share import fit_estimator
 
 
 @pytest.fixture
@@ -69,6 +72,20 @@ def test_weights_reach_the_model_and_the_share(sample):
     assert share <= 0.1
     with pytest.raises(InvalidParameterError, match="KNeighborsRegressor cannot use weights"):
         TopShare(KNeighborsRegressor(), 0.1).select(weighted)
+
+
+@pytest.mark.parametrize("factor", [1e-3, 1e4])
+def test_a_pipeline_passes_weights_on_and_only_their_proportions_matter(sample, factor):
+    weight = np.where(np.arange(200) < 100, 5.0, 1.0)
+    model = make_pipeline(StandardScaler(), LogisticRegression(C=0.01))
+    fitted = [fit_estimator(model, sample.X, sample.y, w) for w in (weight, factor * weight)]
+    plain = fit_estimator(model, sample.X, sample.y, None)
+    first, second, without = (pipeline[-1].coef_ for pipeline in (*fitted, plain))
+    np.testing.assert_allclose(first, second, rtol=1e-6)
+    assert not np.allclose(first, without)
+    np.testing.assert_allclose(fitted[0][0].mean_, np.average(sample.X, axis=0, weights=weight))
+    with pytest.raises(InvalidParameterError, match="KNeighborsRegressor cannot use weights"):
+        fit_estimator(make_pipeline(KNeighborsRegressor()), sample.X, sample.y, weight)
 
 
 def test_rules_are_cloned_like_estimators(sample):

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from equipoise.exceptions import InvalidParameterError
-from equipoise.stats.split_combination import combine_splits
+from equipoise.stats.split_combination import central_p_value, combine_splits
 
 P = [0.30, 0.01, 0.04, 0.02, 0.20]
 
@@ -16,6 +16,15 @@ def test_rules_by_hand():
 
 def test_even_number_of_splits_takes_the_lower_median():
     assert combine_splits([0.01, 0.02, 0.03, 0.9], "median") == pytest.approx(0.04)
+
+
+@pytest.mark.parametrize(
+    ("rule", "central"), [("median", 0.02), ("bonferroni", 0.01), ("exch_median", 0.01)]
+)
+def test_the_central_p_value_is_what_the_rule_multiplies(rule, central):
+    p = [0.03, 0.01, 0.9, 0.02]
+    assert central_p_value(p, rule) == pytest.approx(central)
+    assert combine_splits(p, rule) >= central_p_value(p, rule)
 
 
 def test_only_the_exchangeable_rule_depends_on_the_order():
