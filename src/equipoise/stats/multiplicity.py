@@ -257,9 +257,11 @@ def max_t(correlation: FloatArray, *, rng: Rng = None, n_draws: int = 50_000) ->
     keep = sd > 0
     if not keep.any():
         raise InvalidParameterError("`correlation` must have a positive diagonal; all of it is 0.")
-    scaled = matrix[np.ix_(keep, keep)] / np.outer(sd[keep], sd[keep])
+    # Without the last digits, which depend on the order of summation: another eigenvector of a
+    # repeated eigenvalue, or its negative, would give other draws on another engine.
+    scaled = np.round(matrix[np.ix_(keep, keep)] / np.outer(sd[keep], sd[keep]), 9)
     values, vectors = linalg.eigh(scaled)
-    positive = values > 1e-10 * values[-1]
+    positive = values > 1e-7 * values[-1]
     factor = (np.sqrt(values[positive])[:, None] * vectors[:, positive].T).astype(np.float32)
     draws = int(np.clip(1e10 / factor.size, 4_000, n_draws))
     generator = check_rng(rng)
