@@ -10,6 +10,16 @@ LABELS = ("a", "b", "c", "", " ", "NA", "<b>", "x & y=z", "é", '"; DROP TABLE x
 COLUMNS = ("g", "group by", '"; DROP TABLE x; --', "<b>", "n", "count(*)", "__eq_status", "Ünï")
 """Column names that break careless queries."""
 
+ROLES = {
+    "y_true": "y",
+    "y_pred": "p",
+    "y_score": "s",
+    "treatment": "t",
+    "effect_pred": "e",
+    "features": ["s", "rival"],
+}
+"""Roles of the columns that every table has."""
+
 NUMBERS = st.one_of(
     st.floats(-1e6, 1e6, allow_subnormal=False),
     st.sampled_from([0.0, -0.0, 1.0, 0.5, 1e-9, 1e9, 1e30, -1e30, 1e-30]),
@@ -34,16 +44,46 @@ def audit_tables(draw, *, min_rows=1, max_rows=40, wild=True):
     columns["s"] = draw(_column(NUMBERS if wild else st.floats(0, 1, width=16), n))
     columns["t"] = draw(_labels(n))
     columns["e"] = draw(_column(st.floats(-1, 1, width=16), n))
-    roles = {
-        "group": names,
-        "y_true": "y",
-        "y_pred": "p",
-        "y_score": "s",
-        "treatment": "t",
-        "effect_pred": "e",
-    }
+    columns["rival"] = draw(_column(st.floats(0, 1, width=16), n))
+    columns["rule"] = draw(_labels(n))
+    roles = {"group": names, **ROLES}
     if wild:
         columns |= draw(_burdens(n, roles))
+    return pa.table(columns), roles
+
+
+@st.composite
+def informative_tables(draw, *, burdens=True):
+    """Return a pyarrow table with enough rows for tests, and the roles of an audit over it.
+
+    Scores take few values, so that rows repeat; `burdens` adds clusters or weights at times.
+    """
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    n = draw(st.integers(300, 600))
+    names = ["g", "h"][: draw(st.integers(1, 2))]
+    columns = {name: rng.choice(["a", "b", "c"][: draw(st.integers(2, 3))], n) for name in names}
+    gap = draw(st.sampled_from([0.0, 0.3])) * (columns["g"] == "a")
+    score = rng.random(n).round(draw(st.integers(1, 2)))
+    t = rng.integers(0, 2, n)
+    y = rng.random(n) < 0.2 + 0.4 * score + 0.2 * t - gap / 2
+    columns |= {
+        "y": y.astype(int),
+        "p": (score + gap + 0.2 * rng.normal(size=n) > 0.5).astype(int),
+        "s": score,
+        "t": t,
+        "e": (0.2 + gap + 0.1 * rng.normal(size=n)).round(2),
+        "rival": (0.5 * y + 0.5 * rng.random(n)).round(2),
+        "rule": np.where(rng.random(n) < 0.3, y, rng.integers(0, 2, n)).astype(int),
+        "income": rng.lognormal(size=n).round(2),
+    }
+    roles = {"group": names, **ROLES}
+    if burdens and draw(st.booleans()):
+        columns["unit"] = rng.integers(0, n // 2, n)
+        columns["t"] = columns["unit"] % 2
+        roles["cluster"] = "unit"
+    if burdens and draw(st.booleans()):
+        columns["weight"] = rng.choice([0.5, 1.0, 2.0], n)
+        roles["weight"] = "weight"
     return pa.table(columns), roles
 
 

@@ -30,7 +30,7 @@ NEEDED = {
         "candidate": "p",
         "accuracy": "accuracy",
         "n_splits": 1,
-        "n_resamples": 50,
+        "n_resamples": 99,
     },
     "inequality": {"benefits": "speicher"},
     "treatment_effects": {"n_repeats": 1},

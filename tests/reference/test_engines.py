@@ -5,7 +5,6 @@ the same thing and answer alike, with clusters, weights, counts, missing values,
 columns, and text, integer, Boolean, date and categorical group columns.
 """
 
-import math
 from operator import attrgetter
 
 import numpy as np
@@ -21,11 +20,11 @@ from equipoise.data.roles import Roles
 from equipoise.data.table import Table
 from equipoise.exceptions import DataError, MissingDependencyError
 from equipoise.stats.capacity import select_top
+from soundness import differences
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
 N = 600
-TOLERANCE = 1e-9
 
 
 def people():
@@ -163,24 +162,6 @@ CASES = {
         lambda audit: audit.improvability("arm", accuracy="accuracy", n_resamples=200, rng=4),
     ),
 }
-
-
-def differences(ours, theirs, where="result"):
-    """Return where two results differ: numbers by more than the tolerance, the rest at all."""
-    if isinstance(ours, dict) and isinstance(theirs, dict):
-        if ours.keys() != theirs.keys():
-            return [f"{where}: keys {sorted(ours)} and {sorted(theirs)}"]
-        pairs = [(ours[key], theirs[key], f"{where}.{key}") for key in ours]
-    elif isinstance(ours, (list, tuple)) and isinstance(theirs, (list, tuple)):
-        if len(ours) != len(theirs):
-            return [f"{where}: {len(ours)} and {len(theirs)} items"]
-        pairs = [(a, b, f"{where}[{k}]") for k, (a, b) in enumerate(zip(ours, theirs, strict=True))]
-    elif isinstance(ours, float) and isinstance(theirs, (int, float)):
-        same = math.isclose(ours, theirs, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
-        return [] if same else [f"{where}: {ours!r} and {theirs!r}"]
-    else:
-        return [] if ours == theirs else [f"{where}: {ours!r} and {theirs!r}"]
-    return [found for a, b, place in pairs for found in differences(a, b, place)]
 
 
 @pytest.fixture(scope="module")

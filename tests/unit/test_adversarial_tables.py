@@ -8,7 +8,14 @@ import pyarrow as pa
 import pytest
 
 import equipoise as eq
-from equipoise.exceptions import DataError, EquipoiseError, InvalidParameterError
+from equipoise.audits import plan
+from equipoise.data.cells import MAX_CELLS
+from equipoise.exceptions import (
+    DataError,
+    EquipoiseError,
+    InvalidParameterError,
+    NotBinaryError,
+)
 from soundness import assert_sound
 
 N = 60
@@ -22,6 +29,8 @@ def rows(**columns):
         "y": RNG.integers(0, 2, N),
         "p": RNG.integers(0, 2, N),
         "s": RNG.random(N),
+        "t": RNG.integers(0, 2, N),
+        "e": RNG.random(N).round(2),
     }
     return table | columns
 
@@ -81,6 +90,82 @@ def test_an_odd_table_is_answered(case, metric):
     asked = audit(table, **roles)
     assert_sound(asked.disparity(metric, simultaneous=True, reference="rest"))
     assert_sound(asked.flag(metric, margin=0.2, scale="ratio"))
+
+
+ALL_ROLES = {"treatment": "t", "effect_pred": "e", "features": ["s", "e"]}
+LOGISTIC = "sklearn.linear_model.LogisticRegression"
+QUESTIONS = {
+    "disparity": {"metric": "residual", "simultaneous": True},
+    "flag": {"metric": "tpr", "alternative": "outside", "margin": 0.1},
+    "certify": {"metric": "squared_error", "margin": 0.1, "scale": "ratio"},
+    "predictive_parity": {"unit": "row", "grid": [0.25, 0.5]},
+    "marginal_outcome": {"threshold": 0.1, "unit": "row", "bandwidth": 0.9},
+    "improvability": {"candidate": "s", "accuracy": "accuracy", "capacity": 0.4}
+    | {"n_resamples": 99},
+    "improvability by a model": {"candidate": LOGISTIC, "accuracy": "accuracy"}
+    | {"n_resamples": 99, "n_splits": 1},
+    "inequality": {"benefits": "speicher"},
+    "inequality of scores": {"benefits": "speicher", "soft": True, "order": 2.0},
+    "inequality of a column": {"benefits": "s"},
+    "treatment_effects": {"n_repeats": 1},
+    "treatment_effects by difference": {"measure": "difference", "n_repeats": 0, "split": True},
+}
+
+
+def outcomes(name, tables):
+    """Ask one question of every table; return what is neither sound nor one sentence."""
+    broken = []
+    for case, (table, roles, *_) in tables.items():
+        try:
+            asked = audit(table, **(ALL_ROLES | roles))
+            assert_sound(getattr(asked, name.split(" ")[0])(**QUESTIONS[name]))
+        except EquipoiseError as error:
+            if "\n" in str(error) or not str(error).endswith((".", "?")):
+                broken.append((case, str(error)))
+        except Exception as error:  # noqa: BLE001 - the point of the test
+            broken.append((case, repr(error)[:200]))
+    return broken
+
+
+def test_every_question_meets_every_odd_table():
+    assert {name.split(" ")[0] for name in QUESTIONS} == set(plan.QUESTIONS)
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_an_odd_table_ends_in_a_sound_result_or_one_sentence(question):
+    assert not outcomes(question, ANSWERED)
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_an_impossible_table_ends_in_one_sentence_whatever_is_asked(question):
+    assert not outcomes(question, {k: v for k, v in REFUSED.items() if k != "a million groups"})
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["predictive_parity", "improvability", "inequality of a column", "treatment_effects"],
+)
+def test_more_groups_than_any_question_can_use_are_refused(question):
+    n = MAX_CELLS + 1
+    table = {name: np.arange(n) % (n if name in "gse" else 2) for name in "gypste"}
+    with pytest.raises(DataError, match=f"make {n} cells; the limit is {MAX_CELLS}"):
+        getattr(audit(table, **ALL_ROLES), question.split(" ")[0])(**QUESTIONS[question])
+
+
+@pytest.mark.parametrize("question", ["predictive_parity", "marginal_outcome"])
+def test_pairs_of_many_groups_need_a_reference(question):
+    wide = {name: np.tile(values, 5) for name, values in rows().items()}
+    wide["g"] = np.arange(5 * N) % 101
+    with pytest.raises(InvalidParameterError, match="101 groups make 5050 pairs"):
+        getattr(audit(wide), question)(**QUESTIONS[question])
+
+
+@pytest.mark.parametrize("question", sorted(set(QUESTIONS) - {"inequality of a column"}))
+def test_a_misspelt_positive_label_is_named_by_every_question_that_reads_labels(question):
+    labels = {"y": pick("yes", "no"), "p": pick("yes", "no")}
+    asked = audit(rows(**labels), **ALL_ROLES, positive="Yes")
+    with pytest.raises(NotBinaryError, match=r"no row has 'Yes'. Did you mean 'yes'"):
+        getattr(asked, question.split(" ")[0])(**QUESTIONS[question])
 
 
 REFUSED = {

@@ -7,10 +7,11 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
+from equipoise._checks import LARGEST
 from equipoise._typing import AnyArray, FloatArray, IntArray
 from equipoise.audits.finding import Note
 from equipoise.audits.measure import dropped_notes
-from equipoise.data.cells import Rows, encode
+from equipoise.data.cells import Rows, check_cells, encode
 from equipoise.data.collect import collect
 from equipoise.data.columns import Needs
 from equipoise.data.grouping import subgroup_name
@@ -274,6 +275,16 @@ def _sampled(
     return keyed.filter(drawn), (note,)
 
 
+def _check_features(X: FloatArray, names: list[str]) -> None:
+    for name, values in zip(names, X.T, strict=True):
+        beyond = int((np.abs(values) > LARGEST).sum())
+        if beyond:
+            raise DataError(
+                f"{name!r} is infinite or beyond {LARGEST:g} in {beyond} of {len(X)} rows. Mend or"
+                " drop them."
+            )
+
+
 def _assemble(
     table: Table,
     found: dict[str, AnyArray],
@@ -286,7 +297,8 @@ def _assemble(
     total = len(found[KEY])
     X = np.array([found[f"__eq_x{k}"] for k in range(len(extra))], dtype=np.float64)
     X = X.reshape(len(extra), total).T
-    bad = ~np.isfinite(X)
+    _check_features(X, extra)
+    bad = np.isnan(X)
     if bad.any() and roles.missing == "raise":
         k = int(np.argmax(bad.any(axis=0)))
         raise missing_values(extra[k], int(bad[:, k].sum()), total)
@@ -299,6 +311,7 @@ def _assemble(
     found = {name: values[keep] for name, values in found.items()}
     X = X[keep]
     cell, labels = encode([found[name] for name in table.group_keys()], len(keep))
+    check_cells(len(labels[0]), roles.group)
     names = tuple(subgroup_name(roles.group, tuple(row)) for row in zip(*labels, strict=True))
     clustered = roles.cluster is not None
     # Copies of a counted row are rows of their own and are split apart.
@@ -312,10 +325,7 @@ def _assemble(
         frame = nw.from_native(
             pa.table({name: pa.array(found[name]) for name in table.schema}), eager_only=True
         )
-    dropped = 0
-    if roles.missing == "drop":
-        size = int(collect(table.frame.select(nw.len().alias("n")))["n"][0])
-        dropped = size - total + int(bad.any(axis=1).sum())
+    dropped = table.size() - len(keep) if roles.missing == "drop" else 0
     read = Rows(columns=roles.group, labels=labels, values={}, cell=cell, dropped=dropped)
     return DecisionRows(
         key=key,

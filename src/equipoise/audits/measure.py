@@ -16,7 +16,7 @@ from equipoise.exceptions import DataError
 from equipoise.stats.disparity import Units
 from equipoise.stats.moments import CellMoments, CrossMoments, transform_quantities
 
-__all__ = ["WORK_LIMIT", "Measured", "dropped_notes", "measure", "moments_of"]
+__all__ = ["SMALLEST", "WORK_LIMIT", "Measured", "dropped_notes", "measure", "moments_of"]
 
 WORK_LIMIT = 5_000_000
 """Rows times groups beyond which a metric is tested from its moments, not from its rows."""

@@ -13,13 +13,14 @@ import numpy as np
 from equipoise._checks import check_number, check_option, quoted
 from equipoise._typing import AnyArray, ParityUnit
 from equipoise.audits.finding import Note
+from equipoise.audits.measure import SMALLEST
 from equipoise.data.batches import NarrowRows, RowReader, batches
 from equipoise.data.cells import Rows
 from equipoise.data.cluster_products import CLUSTER
 from equipoise.data.grouping import matching_cells, subgroup_name
 from equipoise.data.parts import SparkParts
 from equipoise.data.table import Needs, Table
-from equipoise.exceptions import InvalidParameterError
+from equipoise.exceptions import DataError, InvalidParameterError
 from equipoise.stats.partitioned_cells import AnyScoreCells, PartitionedCells
 from equipoise.stats.score_cells import ScoreCells
 from equipoise.stats.score_support import ScoreSupport, score_support
@@ -29,6 +30,8 @@ __all__ = ["ScoreSample", "pairs_of", "parity_bandwidth", "parity_unit", "score_
 EXACT_ROWS = 200_000
 """Up to this many rows scores are exact; beyond, they are means of narrow bins."""
 N_BINS = 4096
+MAX_GROUPS = 100
+"""Of more groups not all pairs are compared; a reference must be named."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,6 +201,11 @@ def _arranged(rows: Rows, *, unit: ParityUnit, support: ScoreSupport) -> ScoreCe
 
 
 def _sample(cells: AnyScoreCells, binned: bool, reader: RowReader) -> ScoreSample:
+    if 0.0 < np.abs(cells.support).max() < SMALLEST:
+        raise DataError(
+            f"Scores must not all be below {SMALLEST:g} in size, where squares vanish. Rescale"
+            " them."
+        )
     notes = []
     if reader.dropped:
         notes.append(
@@ -234,6 +242,11 @@ def pairs_of(
             f"parity compares groups; the table has one, {sample.names[0]!r}."
         )
     if reference is None:
+        if size > MAX_GROUPS:
+            raise InvalidParameterError(
+                f"{size} groups make {size * (size - 1) // 2} pairs; all pairs are compared of at"
+                f" most {MAX_GROUPS} groups. Pass `reference`, or merge groups."
+            )
         return tuple((b, a) for a, b in combinations(range(size), 2))
     if not isinstance(reference, Mapping):
         raise InvalidParameterError(

@@ -140,6 +140,7 @@ class Table(RoleColumns):
             *[(nw.col(a) * factor).sum().alias(a) for a in names],
             *products,
             *[(nw.col(a) * nw.col("__eq_count")).sum().alias(a) for a in extra],
+            *([] if self.roles.weight is None else [factor.sum().alias("weight")]),
         )
         result = collect(query)
         complete = self._complete(result, needs, result["n"])
@@ -252,6 +253,7 @@ class Table(RoleColumns):
         keys = self.group_keys()
         totals = self._grouped(quantities, keys, needs)
         _, labels = encode(list(totals.keys.values()), len(totals.n))
+        check_cells(len(totals.n), self.roles.group)
         multipliers = [
             f"__eq_{role}" for role in ("cluster", "weight", "count") if getattr(self.roles, role)
         ]

@@ -34,6 +34,7 @@ from equipoise.stats.score_curves import (
     Differences,
     ParityTest,
     check_groups,
+    check_weights,
     curve_at,
     differences_at,
     informative,
@@ -235,6 +236,7 @@ def compare_groups(
     bands = Bands(confidence_level, n_comparisons, rng)
     support = cells.support
     mass, total = cells.sums()
+    check_weights(mass)
     compared = score_grid(support, mass.sum(axis=0), grid)
     points = compared.points
     h = score_bandwidth(cells, bandwidth)

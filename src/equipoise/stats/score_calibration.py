@@ -15,6 +15,7 @@ from equipoise.stats.score_curves import (
     Bands,
     ParityTest,
     check_groups,
+    check_weights,
     curve_at,
     differences_at,
     informative,
@@ -76,6 +77,7 @@ def calibration_test(
             " calibrate the score first."
         )
     mass, total = (sums[0] for sums in cells.sums())
+    check_weights(mass[None])
     compared = score_grid(cells.support, mass, grid)
     points = compared.points
     h = score_bandwidth(cells, bandwidth)

@@ -21,6 +21,7 @@ __all__ = [
     "GroupCurve",
     "ParityTest",
     "check_groups",
+    "check_weights",
     "curve_at",
     "differences_at",
     "informative",
@@ -227,3 +228,9 @@ def check_groups(cells: AnyScoreCells) -> IntArray:
             f" {int(n_units.min())}. Merge groups or gather more data."
         )
     return n_units
+
+
+def check_weights(mass: FloatArray) -> None:
+    """Raise if the rows of a group have no weight."""
+    if mass.sum(axis=1).min() == 0.0:
+        raise DataError("each group must have weight; that of one is zero in every row.")

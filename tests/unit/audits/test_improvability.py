@@ -450,6 +450,11 @@ def test_missing_features_are_explained_or_dropped(table):
     )
     assert result.n == 2993
     assert any("7 rows with a missing value" in note.message for note in result.notes)
+    twice = table | {"times": np.full(len(table["visits"]), 2)}
+    result = eq.Audit(twice, missing="drop", count="times", **ROLES).improvability(
+        LogisticRegression(), accuracy="accuracy", **FAST
+    )
+    assert any("14 rows with a missing value" in note.message for note in result.notes)
 
 
 @pytest.mark.parametrize(

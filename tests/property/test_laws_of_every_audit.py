@@ -1,0 +1,176 @@
+"""Laws that every question owes on tables large enough to be tested, its details included.
+
+Compared is everything a result holds (`to_dict`), to a billionth: findings, joint test, notes and
+details, Monte Carlo ones included, because random draws never depend on the order of rows.
+"""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import equipoise as eq
+from engines import on_engine
+from equipoise import Decision
+from equipoise.audits.plan import QUESTIONS
+from questions import asked
+from soundness import assert_sound, differences
+from strategies import informative_tables, repeated
+
+few = settings(
+    settings.get_profile("unshrunk"),
+    max_examples=3,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=list(HealthCheck),
+)
+fewer = settings(few, max_examples=1)
+
+LOGISTIC = "sklearn.linear_model.LogisticRegression"
+CASES = {
+    "disparity of rates": ("disparity", {"metric": "fpr", "simultaneous": True, "rng": 1}),
+    "disparity of means": ("disparity", {"metric": eq.Metric("income", "income")}),
+    "disparity of ratios": ("disparity", {"metric": "ppv", "reference": "rest", "scale": "ratio"}),
+    "flag": ("flag", {"metric": "accuracy", "margin": 0.02, "alternative": "outside"}),
+    "certify": ("certify", {"metric": "squared_error", "margin": 0.15}),
+    "predictive parity": ("predictive_parity", {"unit": "row", "rng": 1}),
+    "calibration": ("predictive_parity", {"unit": "row", "hypothesis": "calibration", "rng": 1}),
+    "marginal outcome": (
+        "marginal_outcome",
+        {"threshold": 0.2, "bandwidth": 0.5, "unit": "row"},
+    ),
+    "improvability by a column": (
+        "improvability",
+        {"candidate": "rival", "accuracy": "ppv", "fairness": "tpr", "capacity": 0.3}
+        | {"n_resamples": 99, "rng": 1},
+    ),
+    "improvability by a model": (
+        "improvability",
+        {"candidate": LOGISTIC, "accuracy": "accuracy", "n_splits": 2}
+        | {"n_resamples": 99, "rng": 1},
+    ),
+    "inequality of decisions": ("inequality", {"benefits": "speicher", "order": 2.0}),
+    "inequality of a column": ("inequality", {"benefits": "income"}),
+    "treatment effects": ("treatment_effects", {"n_repeats": 2, "rng": 1}),
+    "treatment effects, split": (
+        "treatment_effects",
+        {"measure": "difference", "split": True, "adjust": "max_t", "n_repeats": 0, "rng": 1},
+    ),
+}
+BLOCKED = {"treatment effects", "treatment effects, split"}
+every_case = pytest.mark.parametrize("case", CASES)
+
+
+def test_every_question_is_asked():
+    assert {question for question, _ in CASES.values()} == set(QUESTIONS)
+
+
+def answer(table, roles, case):
+    question, options = CASES[case]
+    return asked(table, roles, question, options)
+
+
+def assert_identical(first, second):
+    assert not differences(first.to_dict(), second.to_dict())
+
+
+@every_case
+@few
+@given(drawn=informative_tables())
+def test_results_are_sound_and_something_is_tested(case, drawn):
+    table, roles = drawn
+    result = answer(table, roles, case)
+    assert_sound(result)
+    if len(roles["group"]) > 1:
+        return  # Nine small groups may all be too small.
+    tests = [*result.findings] + ([] if result.joint is None else [result.joint])
+    assert any(test.decision is not Decision.NOT_TESTED for test in tests)
+
+
+@every_case
+@few
+@given(drawn=informative_tables(), seed=st.integers(0, 2**32 - 1))
+def test_the_order_of_rows_does_not_matter(case, drawn, seed):
+    table, roles = drawn
+    order = np.random.default_rng(seed).permutation(table.num_rows)
+    assert_identical(answer(table, roles, case), answer(table.take(order), roles, case))
+
+
+@every_case
+@few
+@given(drawn=informative_tables())
+def test_new_names_for_groups_change_names_only(case, drawn):
+    table, roles = drawn
+    renamed = table
+    for column in roles["group"]:
+        labels = pa.array([f"{label}{label}~" for label in table[column].to_pylist()])
+        renamed = renamed.set_column(table.column_names.index(column), column, labels)
+    found = answer(renamed, roles, case)
+    text = json.dumps(found.to_dict())
+    for label in "abc":
+        text = text.replace(f"{label}{label}~", label)
+    assert not differences(answer(table, roles, case).to_dict(), json.loads(text))
+
+
+@every_case
+@few
+@given(drawn=informative_tables(), seed=st.integers(0, 2**32 - 1))
+def test_a_count_is_that_many_rows(case, drawn, seed):
+    table, roles = drawn
+    times = np.random.default_rng(seed).integers(0, 3, table.num_rows)
+    counted = table.append_column("times", pa.array(times))
+    first = answer(counted, roles | {"count": "times"}, case).to_dict()
+    second = answer(repeated(table, times), roles, case).to_dict()
+    if case in BLOCKED and "cluster" not in roles:
+        # Copies of a row are dealt to random blocks by other draws than rows of their own.
+        assert first["n"] == second["n"]
+        for result in (first, second):
+            result["details"].pop("evaluation")
+            result["notes"] = []
+    if case != "treatment effects, split" or "cluster" in roles:
+        assert not differences(first, second)
+
+
+@every_case
+@few
+@given(drawn=informative_tables(), factor=st.sampled_from([1e-3, 3.0, 1e4]))
+def test_only_the_proportions_of_weights_matter(case, drawn, factor):
+    table, roles = drawn
+    weight = np.linspace(1.0, 2.0, table.num_rows)
+    results = [
+        answer(table.append_column("w", pa.array(weight * k)), roles | {"weight": "w"}, case)
+        for k in (1.0, factor)
+    ]
+    assert not differences(*(result.to_dict() for result in results), tolerance=1e-7)
+
+
+@every_case
+@fewer
+@given(drawn=informative_tables())
+def test_every_local_engine_gives_the_same_result(case, drawn):
+    table, roles = drawn
+    expected = answer(table, roles, case)
+    for engine in ("pandas", "polars", "duckdb", "dict"):
+        assert_identical(expected, answer(on_engine(engine, table), roles, case))
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+@pytest.mark.parametrize(
+    "case", ["disparity of ratios", "flag", "inequality of decisions", "inequality of a column"]
+)
+@fewer
+@given(drawn=informative_tables(), seed=st.integers(0, 2**32 - 1))
+def test_on_spark_neither_order_nor_counts_nor_the_unit_of_weights_matter(case, drawn, seed):
+    table, roles = drawn
+    rng = np.random.default_rng(seed)
+    times, weight = rng.integers(0, 3, table.num_rows), rng.uniform(1.0, 2.0, table.num_rows)
+    weighted = table.append_column("w", pa.array(weight))
+    expected = answer(repeated(weighted, times), roles | {"weight": "w"}, case)
+    scaled = table.append_column("w", pa.array(1000.0 * weight))
+    counted = scaled.append_column("times", pa.array(times)).take(rng.permutation(len(times)))
+    found = answer(on_engine("spark", counted), roles | {"weight": "w", "count": "times"}, case)
+    assert not differences(expected.to_dict(), found.to_dict(), tolerance=1e-7)
