@@ -10,7 +10,8 @@ import os
 import sys
 import time
 import warnings
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -36,7 +37,7 @@ CUT = stats.chi2.isf(0.05, 1)
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """One measured rate, the rate it should have, and why it may differ."""
+    """One measured rate, the rate it should have, and why it differs if it does."""
 
     family: str
     design: str
@@ -59,80 +60,147 @@ class Cell:
     def inside(self):
         return self.bounds[0] <= self.rate <= self.bounds[1]
 
+    @property
+    def safe(self):
+        """Whether it errs by rejecting too seldom."""
+        return (self.rate > self.nominal) == (self.nominal > 0.5)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Design:
+    """Tables of one kind, and how far its rates are known to be off.
+
+    `simulate(rng, trials)` returns, for each rate, how often it happened and among how many.
+    `limits` has the worst true rate that is known and documented, by rate, and `cause` why.
+    """
+
+    family: str
+    name: str
+    simulate: Callable
+    limits: dict = field(default_factory=dict)
+    cause: str = ""
+
+    def cells(self, rng, trials):
+        """Measure the rates; those out of bounds get a second look at ten times the tables."""
+        found = self._measured(rng, trials)
+        if all(cell.inside for cell in found):
+            return found
+        second = self._measured(rng, trials, times=10)
+        return [
+            cell if cell.inside else replace(cell, reason=self._reason(more))
+            for cell, more in zip(found, second, strict=True)
+        ]
+
+    def _measured(self, rng, trials, times=1):
+        total = {}
+        for _ in range(times):
+            for what, counts in self.simulate(rng, trials).items():
+                total[what] = np.add(total.get(what, (0, 0)), counts)
+        return [
+            Cell(
+                family=self.family,
+                design=self.name,
+                what=what,
+                nominal=NOMINAL[what],
+                hits=int(hits),
+                trials=int(tables),
+            )
+            for what, (hits, tables) in total.items()
+        ]
+
+    def _reason(self, more):
+        """Explain a rate by what a second look, with other random numbers, found."""
+        seen = f"{more.rate:.4f} in {more.trials} further tables"
+        if more.inside:
+            return f"chance: {seen}"
+        if more.safe:
+            return f"conservative: {seen}; {self.cause}"
+        limit = self.limits.get(more.what, more.nominal)
+        known = more.rate >= limit if more.nominal > 0.5 else more.rate <= limit
+        return f"known limit: {seen}; {self.cause}" if known else ""
+
+
+NOMINAL = {"coverage 95%": 0.95, "size above, 5%": 0.05, "size below, 5%": 0.05}
+# Worst of a mid-P test over all rates, by the enumeration that the page refers to.
+MID_P = {"coverage 95%": 0.925, "size above, 5%": 0.09, "size below, 5%": 0.09}
+SKEWED = {"coverage 95%": 0.88}
+
+
+def _measure(designs, rng, trials, thin):
+    for design in designs[::thin]:
+        yield from design.cells(rng, trials)
+
 
 def rates(rng, trials, *, thin=1):
     """Gaps of rates: coverage at 95% and size of both one-sided tests at 5%."""
     designs = [
-        (n, share, rate, target)
+        _rate_design(n, share, rate, target)
         for n in (200, 1000, 5000)
         for share in (0.05, 0.2, 0.5)
         for rate in (0.02, 0.3, 0.98)
         for target in ("rest", "population")
-    ][::thin]
-    for n, share, rate, target in designs:
-        shares = (share, 0.0, 1.0 - share) if target == "rest" else (0.0, share, 1.0 - share)
-        values = (rate, rate, rate)
-        ones, size = regions(rng, trials, n, shares, values)
+    ]
+    return _measure(designs, rng, trials, thin)
+
+
+def _rate_design(n, share, rate, target):
+    shares = (share, 0.0, 1.0 - share) if target == "rest" else (0.0, share, 1.0 - share)
+
+    def simulate(rng, trials):
+        ones, size = regions(rng, trials, n, shares, (rate, rate, rate))
         used = size[:, :2].sum(axis=1) > 0
         found = assessed(binary_comparison(ones[used], size[used], n_units=n), binary=True)
-        p = np.stack([found.p_value, found.p_greater(0.0), found.p_less(0.0)])
         tested = np.isfinite(found.p_value)
-        events = n * share * min(rate, 1.0 - rate)
-        reason = ""
-        if events < 25:
-            reason = f"discrete: {events:.3g} events expected in the group; see [1]"
-        yield Cell(
-            family="gap of rates",
-            design=f"n = {n}, share {share}, rate {rate}, {target}",
-            what="coverage 95%",
-            nominal=0.95,
-            hits=int((p[0][tested] > 0.05).sum()),
-            trials=int(tested.sum()),
-            reason=reason,
-        )
-        for which, name in ((1, "size above, 5%"), (2, "size below, 5%")):
-            yield Cell(
-                family="gap of rates",
-                design=f"n = {n}, share {share}, rate {rate}, {target}",
-                what=name,
-                nominal=0.05,
-                hits=int((p[which][tested] <= 0.05).sum()),
-                trials=int(tested.sum()),
-                reason=reason
-                or "one-sided: the skewness of a rate leaves an error of order 1/sqrt(n); see [2]",
-            )
+        rejected = [
+            (p[tested] <= 0.05).sum()
+            for p in (found.p_value, found.p_greater(0.0), found.p_less(0.0))
+        ]
+        total = tested.sum()
+        return {
+            "coverage 95%": (total - rejected[0], total),
+            "size above, 5%": (rejected[1], total),
+            "size below, 5%": (rejected[2], total),
+        }
+
+    few = n * share * min(rate, 1.0 - rate)
+    return Design(
+        family="gap of rates",
+        name=f"n = {n}, share {share}, rate {rate}, {target}",
+        simulate=simulate,
+        limits=MID_P if few < FEW_EVENTS else {},
+        cause=f"{few:.3g} events expected in the group [1]",
+    )
+
+
+FEW_EVENTS = 25
 
 
 def overlap(rng, trials, *, thin=1):
     """Groups that overlap their reference in part, contain it or lie inside it."""
-    for shares in [(0.2, 0.2, 0.3), (0.0, 0.2, 0.3), (0.4, 0.1, 0.0)][::thin]:
-        for values in ((0.6, 0.5, 0.4), (0.15, 0.1, 0.1)):
-            for scale in ("difference", "ratio"):
-                design = {
-                    "family": "overlapping reference",
-                    "design": f"shares {shares}, rates {values}, {scale}",
-                    "what": "coverage 95%",
-                    "nominal": 0.95,
-                    "trials": trials,
-                }
-                hits = _overlap_hits(rng, trials, shares, values, scale)
-                cell = Cell(hits=hits, **design)
-                if not cell.inside:
-                    # A second look with twenty times the tables tells chance from error.
-                    again = 20 * trials
-                    share = _overlap_hits(rng, again, shares, values, scale) / again
-                    chance = abs(share - 0.95) < 0.005
-                    reason = f"chance: {share:.4f} in {again} further tables" if chance else ""
-                    cell = Cell(hits=hits, reason=reason, **design)
-                yield cell
+    designs = [
+        _overlap_design(shares, values, scale)
+        for shares in [(0.2, 0.2, 0.3), (0.0, 0.2, 0.3), (0.4, 0.1, 0.0)]
+        for values in ((0.6, 0.5, 0.4), (0.15, 0.1, 0.1))
+        for scale in ("difference", "ratio")
+    ]
+    return _measure(designs, rng, trials, thin)
 
 
-def _overlap_hits(rng, trials, shares, values, scale):
+def _overlap_design(shares, values, scale):
     group, target = true_values(shares, values)
     null = group - target if scale == "difference" else group / target
-    ones, size = regions(rng, trials, 2000, shares, values)
-    view = binary_comparison(ones, size, n_units=2000, scale=scale)
-    return int((assessed(view, binary=True, null=null).p_value > 0.05).sum())
+
+    def simulate(rng, trials):
+        ones, size = regions(rng, trials, 2000, shares, values)
+        view = binary_comparison(ones, size, n_units=2000, scale=scale)
+        inside = assessed(view, binary=True, null=null).p_value > 0.05
+        return {"coverage 95%": (inside.sum(), trials)}
+
+    return Design(
+        family="overlapping reference",
+        name=f"shares {shares}, rates {values}, {scale}",
+        simulate=simulate,
+    )
 
 
 def _draw(rng, name, shape):
@@ -146,55 +214,70 @@ def _draw(rng, name, shape):
 def means(rng, trials, *, thin=1):
     """Means of skewed quantities against a known target, by (adjusted) empirical likelihood."""
     designs = [
-        (law, n) for law in ("normal", "exponential", "lognormal") for n in (20, 50, 200, 1000)
+        _mean_design(law, n)
+        for law in ("normal", "exponential", "lognormal")
+        for n in (20, 50, 200, 1000)
     ]
-    for law, n in designs[::thin]:
+    return _measure(designs, rng, trials, thin)
+
+
+def _mean_design(law, n):
+    def simulate(rng, trials):
         x = _draw(rng, law, trials * n)
         sample = Samples(base=x, slope=np.full(x.size, -1.0), start=np.arange(trials) * n)
         sample = adjusted(sample) if n < 100 else sample
         inside = likelihood(sample, np.zeros(trials)).statistic <= CUT
-        yield Cell(
-            family="mean, empirical likelihood",
-            design=f"{law}, n = {n}",
-            what="coverage 95%",
-            nominal=0.95,
-            hits=int(inside.sum()),
-            trials=trials,
-            reason="small and skewed: chi-square to order 1/n only; see [3]",
-        )
+        return {"coverage 95%": (inside.sum(), trials)}
+
+    return Design(
+        family="mean, empirical likelihood",
+        name=f"{law}, n = {n}",
+        simulate=simulate,
+        limits={} if law == "normal" else SKEWED,
+        cause=f"{n} rows [2]",
+    )
 
 
 def clusters_and_weights(rng, trials, *, thin=1):
     """Repeated units and unequal sampling weights, by the Euclidean likelihood."""
-    for units, rows, icc in [(300, 5, 0.0), (300, 5, 0.3), (300, 10, 0.1), (1000, 2, 0.8)][::thin]:
+    designs = [
+        _cluster_design(*units)
+        for units in [(300, 5, 0.0), (300, 5, 0.3), (300, 10, 0.1), (1000, 2, 0.8)]
+    ] + [_weight_design(*rows) for rows in [(300, 0.5), (300, 1.0), (1000, 1.0)]]
+    return _measure(designs, rng, trials, thin)
+
+
+def _cluster_design(units, rows, icc):
+    def simulate(rng, trials):
         member = rng.random((trials, units)) < 0.3
         shared = rng.normal(size=(trials, units)) * np.sqrt(icc) * rows
         u = shared + rng.normal(size=(trials, units)) * np.sqrt((1.0 - icc) * rows)
         c = mean_comparison(u, np.full((trials, units), float(rows)), member, n_units=units)
         p = assessed(c, binary=False, method="eel").p_value
-        yield Cell(
-            family="clusters",
-            design=f"{units} units of {rows} rows, correlation {icc}",
-            what="coverage 95%",
-            nominal=0.95,
-            hits=int((p > 0.05).sum()),
-            trials=trials,
-            reason="few units in the group: error of order 1/units; see [3]",
-        )
-    for n, spread in [(300, 0.5), (300, 1.0), (1000, 1.0)][::thin]:
+        return {"coverage 95%": ((p > 0.05).sum(), trials)}
+
+    return Design(
+        family="clusters",
+        name=f"{units} units of {rows} rows, correlation {icc}",
+        simulate=simulate,
+        cause=f"about {0.3 * units:.0f} units in the group [2]",
+    )
+
+
+def _weight_design(n, spread):
+    def simulate(rng, trials):
         member = rng.random((trials, n)) < 0.3
         weight = rng.lognormal(0.0, spread, size=(trials, n))
         c = mean_comparison(rng.normal(size=(trials, n)) * weight, weight, member, n_units=n)
         p = assessed(c, binary=False, method="eel").p_value
-        yield Cell(
-            family="weights",
-            design=f"n = {n}, log-normal weights of spread {spread}",
-            what="coverage 95%",
-            nominal=0.95,
-            hits=int((p > 0.05).sum()),
-            trials=trials,
-            reason="heavy weights leave few effective rows; see [3]",
-        )
+        return {"coverage 95%": ((p > 0.05).sum(), trials)}
+
+    return Design(
+        family="weights",
+        name=f"n = {n}, log-normal weights of spread {spread}",
+        simulate=simulate,
+        cause=f"about {0.3 * n * np.exp(-(spread**2)):.0f} effective rows in the group [2]",
+    )
 
 
 def peers(rng, trials):
@@ -273,7 +356,7 @@ def _fairaudit(rng, trials):
 FAMILIES = (rates, overlap, means, clusters_and_weights)
 
 
-def measured(seed, *, trials=2000, thin=1):
+def measured(seed, *, trials=4000, thin=1):
     """Measure all cells of the grid, or every `thin`-th design."""
     generator = np.random.default_rng(seed)
     return [cell for family in FAMILIES for cell in family(generator, trials, thin=thin)]
@@ -283,11 +366,14 @@ PAGE = """# Calibration
 
 How often the tests err, measured. Every rate below was simulated with a fixed seed; *accepted* is
 the range that a binomial law with the nominal rate gives with probability 0.999, so that of
-{cells} cells of the grid about {expected:.1f} would fall outside by chance. A cell outside has
-its reason beside it.
+{cells} cells of the grid about {expected:.1f} would fall outside by chance. Every cell that did was
+measured again, with other random numbers and ten times the tables; the last column says what that
+showed: *chance* (the second rate is inside its own, narrower range), *conservative* (the test
+rejects too seldom), or a *known limit* (it rejects too often, by no more than is documented in the
+footnote).
 
 ```console
-$ make calibration      # the grid took {minutes} CPU minutes, the tests about 15
+$ make calibration      # the grid took {minutes} CPU minutes, the tests about 11
 ```
 
 A fast subset runs with every change: [the grid, thinned](../tests/calibration/test_grid.py), and
@@ -306,16 +392,16 @@ reject (test and interval are the same function, see the
 
 {grid}
 
-**[1]** With few events a rate takes few values, and no test can have exactly 5% at every rate. The
-exact test is strict below five rows and a mid-P test from there on: right on average over rates,
-at most 7.5% two-sided and 9% one-sided at the worst, by
-[enumeration](../tests/calibration/stats/test_disparity_coverage.py). Most cells err on the safe
-side.
-**[2]** A one-sided test of a skewed quantity has an error of order one over the root of n;
-two-sided tests do not.
-**[3]** The chi-square limit of a likelihood ratio has an error of order 1/n that grows with the
-fourth moment. Below 100 rows the adjusted likelihood is used, and below 30 a note says that the
-interval is approximate.
+**[1]** With few events a rate takes few values, and no test can have exactly 5% at every rate.
+Below five rows the exact test is strict, from there on it is a mid-P test: about right on average
+over rates, at most 7.5% two-sided and 9% one-sided at the worst, by
+[enumeration of all outcomes](../tests/calibration/stats/test_disparity_coverage.py). On the side
+where no event at all is no surprise it never rejects.
+
+**[2]** The chi-square limit of a likelihood ratio has an error of order 1/n that grows with
+skewness and kurtosis: see the rates of the log-normal here and of
+[other laws](../tests/calibration/stats/test_disparity_coverage.py). Below 100 rows the adjusted
+likelihood is used, which reduces it.
 
 ## Peers, on the same designs
 
@@ -339,10 +425,16 @@ treatment effects, joint tests, multiplicity, simultaneous intervals and planned
 
 TESTS_PAGE = """# Rates measured by the calibration tests
 
-Recorded while the tests ran ([how a rate is judged](../tests/README.md)). *Accepted* includes what
-a test allows for a known finite-sample error; the source of the allowance stands beside it in the
-test. Some lines are about methods of papers that do *not* hold their level: the test pins down by
-how much.
+{count} rates, recorded while the tests ran, none of them outside what is accepted ([how a rate is
+judged](../tests/README.md)). *Accepted* includes what a test allows for a known finite-sample
+error; the source of the allowance stands beside it in the test. Some lines are about methods of
+papers that do *not* hold their level: the test pins down by how much.
+
+Two rates of our own methods reject too often for a plain binomial range, within the allowance of
+their test. Measured again with another seed, in 100,000 tables each: the Euclidean likelihood
+(`method="eel"`, not the default) of an impact ratio to a reference with about ten events covers
+93.7% instead of 95% (0.9336 below; the default covers 95.6%), a small-count limit; and the interval
+null at the 10% level (0.1117 below) rejects 10.1%, so that this was chance.
 
 {rows}
 """
@@ -364,15 +456,16 @@ def table(cells):
 
 def summary(cells):
     """Count cells by family."""
-    lines = ["| family | cells | inside | outside, conservative | outside, other |"]
-    lines.append("| --- | --- | --- | --- | --- |")
+    lines = ["| family | cells | inside | chance | conservative | known limit | unexplained |"]
+    lines.append("| --- | --- | --- | --- | --- | --- | --- |")
     for family in dict.fromkeys(cell.family for cell in cells):
         mine = [cell for cell in cells if cell.family == family]
         outside = [cell for cell in mine if not cell.inside]
-        safe = [cell for cell in outside if (cell.rate > cell.nominal) == (cell.nominal > 0.5)]
+        words = [cell.reason.partition(":")[0] for cell in outside]
+        counts = [words.count(word) for word in ("chance", "conservative", "known limit", "")]
         lines.append(
-            f"| {family} | {len(mine)} | {len(mine) - len(outside)} | {len(safe)} |"
-            f" {len(outside) - len(safe)} |"
+            f"| {family} | {len(mine)} | {len(mine) - len(outside)} |"
+            f" {' | '.join(map(str, counts))} |"
         )
     return "\n".join(lines)
 
@@ -395,7 +488,7 @@ def recorded(file):
             f"| [{name}](../{path}) | {row['trials']} | {row['nominal']:.3g} | {row['rate']:.4f} |"
             f" {row['low']:.3f} - {row['high']:.3f} |"
         )
-    text = TESTS_PAGE.format(rows="\n".join(lines))
+    text = TESTS_PAGE.format(rows="\n".join(lines), count=len(lines) - 2)
     (ROOT / "docs" / "calibration-tests.md").write_text(text, encoding="utf-8")
 
 
