@@ -1,6 +1,8 @@
 """Functions that must survive any bytes: they return, or raise an `EquipoiseError` of one line."""
 
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import equipoise as eq
@@ -34,7 +36,8 @@ b,,0,0,NA
 \xc3\xa9,"q""q",1,0,3
 """
 
-SEEDS = {"csv": [CSV, CSV.replace(b",", b";"), CSV.replace(b"\n", b"\r\n")], "plan": [PLAN]}
+TABLES = [CSV, CSV.replace(b",", b";"), CSV.replace(b"\n", b"\r\n")]
+SEEDS = {"audit": TABLES, "csv": TABLES, "plan": [PLAN]}
 """Inputs that are right, from which wrong ones are bred."""
 
 
@@ -46,11 +49,23 @@ def _plan(content: bytes) -> None:
 
 
 def _csv(content: bytes) -> None:
+    """Read a file and count its labels by group."""
+    with _audit_of(content) as audit:
+        audit.table.label_cells(("y_true", "y_pred"))
+
+
+def _audit(content: bytes) -> None:
+    """Read a file and print an audit of it; five times slower than reading alone."""
+    with _audit_of(content) as audit:
+        str(audit.disparity("accuracy"))
+
+
+@contextmanager
+def _audit_of(content: bytes) -> Iterator[eq.Audit]:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "table.csv"
         file.write_bytes(content)
-        audit = eq.Audit(file, group="g", y_true="y", y_pred="p", missing="drop")
-        str(audit.disparity("accuracy"))
+        yield eq.Audit(file, group="g", y_true="y", y_pred="p", missing="drop")
 
 
 def _survived(target):
@@ -64,4 +79,4 @@ def _survived(target):
     return attempt
 
 
-TARGETS = {"csv": _survived(_csv), "plan": _survived(_plan)}
+TARGETS = {"audit": _survived(_audit), "csv": _survived(_csv), "plan": _survived(_plan)}
