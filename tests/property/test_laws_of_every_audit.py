@@ -155,3 +155,22 @@ def test_every_local_engine_gives_the_same_result(case, drawn):
     expected = answer(table, roles, case)
     for engine in ("pandas", "polars", "duckdb", "dict"):
         assert_identical(expected, answer(on_engine(engine, table), roles, case))
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+@pytest.mark.parametrize(
+    "case", ["disparity of ratios", "flag", "inequality of decisions", "inequality of a column"]
+)
+@fewer
+@given(drawn=informative_tables(), seed=st.integers(0, 2**32 - 1))
+def test_on_spark_neither_order_nor_counts_nor_the_unit_of_weights_matter(case, drawn, seed):
+    table, roles = drawn
+    rng = np.random.default_rng(seed)
+    times, weight = rng.integers(0, 3, table.num_rows), rng.uniform(1.0, 2.0, table.num_rows)
+    weighted = table.append_column("w", pa.array(weight))
+    expected = answer(repeated(weighted, times), roles | {"weight": "w"}, case)
+    scaled = table.append_column("w", pa.array(1000.0 * weight))
+    counted = scaled.append_column("times", pa.array(times)).take(rng.permutation(len(times)))
+    found = answer(on_engine("spark", counted), roles | {"weight": "w", "count": "times"}, case)
+    assert not differences(expected.to_dict(), found.to_dict(), tolerance=1e-7)
