@@ -6,19 +6,18 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy import optimize
 from sklearn.base import BaseEstimator
 
 from equipoise._checks import check_fraction, check_integer, check_number, check_option
 from equipoise._typing import FloatArray, IntArray, SearchObjective
 from equipoise.exceptions import ConvergenceError, InvalidParameterError
-from equipoise.search.program import build_program
+from equipoise.search.program import LinearProgram, build_program, count_splits
 from equipoise.search.reweighted import LinearAlgorithm
 from equipoise.search.sample import TrainingSample
+from equipoise.search.solver import Solution, solve, solve_in_turns
 
 __all__ = ["LinearRule"]
 
-OPTIMAL, LIMIT, INFEASIBLE = 0, 1, 2
 # HiGHS accepts rows that are off by 1e-6; strictness below that is not strict.
 MIN_STRICTNESS = 1e-5
 
@@ -61,7 +60,9 @@ class LinearRule(BaseEstimator):  # type: ignore[misc]
     *Deviations from* [1]_: big-M constants belong to each row (:math:`C_j = \|X_j\|_1` with the
     columns scaled to at most 1); the intercept is shifted by half of `epsilon` and decisions are
     recomputed, since solutions put rows on the hyperplane; (P') has its products only where they
-    are used, with both McCormick bounds; utilities may be any pair (u, w), groups any number.
+    are used, with both McCormick bounds, and none where two groups share a capacity: then a program
+    without products is solved for every division of the capacity. Utilities may be any pair (u, w),
+    groups any number.
     (C.5) and (P') do not force the gap below that of the status quo: the report says whether it is.
 
     References
@@ -146,11 +147,12 @@ class LinearRule(BaseEstimator):  # type: ignore[misc]
         scale = np.where(scale > 0, scale, 1.0)
         X = np.column_stack([np.ones(len(rows)), part.X[:, columns] / scale])
         started = time.monotonic()
-        status, beta, gap = self._solve(part, X, signs, relaxed=False)
-        report: dict[str, Any] = {"rule": "LinearRule", "objective": self.objective}
+        solution = self._solve(part, X, signs, relaxed=False)
+        status = solution.status
         if status == "infeasible":
-            _, beta, gap = self._solve(part, X, signs, relaxed=True)
+            solution = self._solve(part, X, signs, relaxed=True)
         seconds = time.monotonic() - started
+        beta = solution.beta
         if beta is None:
             raise ConvergenceError(
                 f"the solver found no feasible rule for {len(rows)} rows within"
@@ -162,9 +164,11 @@ class LinearRule(BaseEstimator):  # type: ignore[misc]
         coefficients = np.zeros(sample.X.shape[1])
         coefficients[columns] = beta[1:] / scale
         rule = LinearAlgorithm(coefficients=coefficients, intercept=intercept)
-        report |= {
+        report: dict[str, Any] = {
+            "rule": "LinearRule",
+            "objective": self.objective,
             "status": status,
-            "solver_gap": gap,
+            "solver_gap": solution.gap,
             "seconds": round(seconds, 3),
             "rows": len(rows),
             **_training_report(part, rule, status, self.strictness),
@@ -173,42 +177,32 @@ class LinearRule(BaseEstimator):  # type: ignore[misc]
 
     def _solve(
         self, sample: TrainingSample, X: FloatArray, signs: FloatArray, *, relaxed: bool
-    ) -> tuple[str, FloatArray | None, float | None]:
+    ) -> Solution:
         n_selected = None
         if self.capacity is not None:
             n_selected = int(np.floor(check_fraction("capacity", self.capacity) * len(X) + 1e-9))
-        program, beta = build_program(
-            sample,
-            X,
-            signs,
-            objective=self.objective,
-            target=self._target(sample),
-            n_selected=n_selected,
-            strictness=self.strictness,
-            epsilon=self.epsilon,
-            tolerance=self.tolerance,
-            relaxed=relaxed,
-        )
-        cost = np.zeros(len(program.low))
-        cost[list(program.cost)] = list(program.cost.values())
-        solution = optimize.milp(
-            cost,
-            integrality=np.array(program.integer, dtype=np.int64),
-            bounds=optimize.Bounds(program.low, program.high),
-            constraints=optimize.LinearConstraint(
-                program.matrix(),
-                [low for _, low, _ in program.rows],
-                [high for _, _, high in program.rows],
-            ),
-            options={"time_limit": self.time_limit},
-        )
-        known = {OPTIMAL: "optimal", LIMIT: "time limit", INFEASIBLE: "infeasible"}
-        status = known.get(solution.status, str(solution.message))
-        if solution.x is None:
-            return status, None, None
-        gap = solution.mip_gap
-        finite = gap is not None and np.isfinite(gap)
-        return status, np.asarray(solution.x)[list(beta)], float(gap) if finite else None
+
+        def written(counts: tuple[int, int] | None) -> tuple[LinearProgram, range]:
+            return build_program(
+                sample,
+                X,
+                signs,
+                objective=self.objective,
+                target=self._target(sample),
+                n_selected=n_selected,
+                strictness=self.strictness,
+                epsilon=self.epsilon,
+                tolerance=self.tolerance,
+                relaxed=relaxed,
+                counts=counts,
+            )
+
+        # Requirements are linear as they are; only a gap of means over the selected is not.
+        splits = [] if relaxed else count_splits(sample, n_selected)
+        if not splits:
+            return solve(*written(None), time_limit=self.time_limit)
+        floor = self.tolerance if self.objective == "fairness" else -np.inf
+        return solve_in_turns(written, splits, floor=floor, time_limit=self.time_limit)
 
     def _target(self, sample: TrainingSample) -> int:
         if self.target is not None:

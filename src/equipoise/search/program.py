@@ -15,9 +15,12 @@ from scipy import sparse
 from equipoise._typing import AnyArray, FloatArray
 from equipoise.search.sample import TrainingSample, Utility
 
-__all__ = ["LinearProgram", "build_program"]
+__all__ = ["LinearProgram", "build_program", "count_splits"]
 
 Row = tuple[dict[int, float], float, float]
+
+LEAST_GAIN = 1e-5
+"""A rule must be better than another by more than the solver's tolerance."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -56,12 +59,25 @@ class LinearProgram:
         """Add a row: low <= terms <= high."""
         self.rows.append((terms, low, high))
 
+    def demand_less(self, cost: float) -> None:
+        """Allow only solutions of a cost that is clearly lower."""
+        self.require(dict(self.cost), high=cost - LEAST_GAIN)
+
     def matrix(self) -> sparse.csr_array:
         """Return the rows as a sparse matrix."""
         entries = [(k, j, v) for k, (terms, _, _) in enumerate(self.rows) for j, v in terms.items()]
         row, column, value = zip(*entries, strict=True)
         shape = (len(self.rows), len(self.low))
         return sparse.coo_array((value, (row, column)), shape=shape).tocsr()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Selection:
+    """The decisions, how many rows they select, and how many of each group, where that is fixed."""
+
+    decision: range
+    total: int | None
+    counts: Sequence[int] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +106,7 @@ def build_program(
     epsilon: float,
     tolerance: float,
     relaxed: bool = False,
+    counts: Sequence[int] | None = None,
 ) -> tuple[LinearProgram, range]:
     """Write the program of [1] (C.5), (C.6) or (P'), for any utilities.
 
@@ -115,6 +132,8 @@ def build_program(
         Gaps up to this are as good as none.
     relaxed : bool
         Instead of the objective, minimise the largest violation of the requirements.
+    counts : sequence of int, optional
+        How many rows of each group to select: ratios over the selected are then linear.
 
     Returns
     -------
@@ -123,8 +142,8 @@ def build_program(
     """
     program = LinearProgram()
     beta, decision = _linear_rule(program, X, signs, epsilon)
-    if n_selected is not None:
-        program.require(dict.fromkeys(decision, 1.0), low=n_selected, high=n_selected)
+    selection = _Selection(decision=decision, total=n_selected, counts=counts)
+    _require_capacity(program, sample, selection)
     slack = None
     if relaxed:
         slack = program.variables(1, 0.0, np.inf)[0]
@@ -137,9 +156,9 @@ def build_program(
             u, w = utility(sample.status_quo)
             values = [_ratio(u, w, sample.group == g) for g in range(sample.n_groups)]
             most = max(values) - min(values) - strictness
-            _bound_gap(program, sample, utility, decision, n_selected, most=most, extra=slack)
+            _bound_gap(program, sample, utility, selection, most=most, extra=slack)
         if not relaxed:
-            values_now = _expressions(program, sample, sample.accuracy, decision, n_selected)
+            values_now = _expressions(program, sample, sample.accuracy, selection)
             program.cost |= {j: -v for j, v in values_now[target].terms.items()}
     elif not relaxed:
         # The relaxed program reaches a gap of zero, whole decisions often cannot: a floor just
@@ -147,8 +166,29 @@ def build_program(
         gap = program.variables(1, tolerance, np.inf)[0]
         program.cost[gap] = 1.0
         for utility in utilities:
-            _bound_gap(program, sample, utility, decision, n_selected, most=0.0, extra=gap)
+            _bound_gap(program, sample, utility, selection, most=0.0, extra=gap)
     return program, beta
+
+
+def count_splits(sample: TrainingSample, n_selected: int | None) -> list[tuple[int, int]]:
+    """List the ways to divide a capacity between two groups, nearest to the status quo first.
+
+    Given how many rows of each group are selected, a mean over the selected is linear in the
+    decisions: many small programs without products instead of a hard one, (P'). Empty where that
+    does not help: no capacity, other than two groups, no such mean.
+    """
+    n = len(sample.y)
+    moving = [_parts(utility, n)[3] for utility in (sample.accuracy, *sample.fairness)]
+    if n_selected is None or sample.n_groups != 2 or not any(dw.any() for dw in moving):
+        return []
+    first = sample.group == 0
+    if any(np.ptp(dw[rows]) for dw in moving for rows in (first, ~first)):
+        return []
+    now = float(sample.status_quo[first].sum())
+    numbers = range(
+        max(1, n_selected - int((~first).sum())), min(int(first.sum()), n_selected - 1) + 1
+    )
+    return [(k, n_selected - k) for k in sorted(numbers, key=lambda k: (abs(k - now), k))]
 
 
 def _linear_rule(
@@ -166,6 +206,29 @@ def _linear_rule(
         program.require(index | {d: -reach}, low=-reach)
         program.require(index | {d: -(reach + epsilon)}, high=-epsilon)
     return beta, decision
+
+
+def _require_capacity(
+    program: LinearProgram, sample: TrainingSample, selection: _Selection
+) -> None:
+    if selection.counts is not None:
+        for g, count in enumerate(selection.counts):
+            members = [selection.decision[i] for i in np.flatnonzero(sample.group == g)]
+            program.require(dict.fromkeys(members, 1.0), low=count, high=count)
+    elif selection.total is not None:
+        everyone = dict.fromkeys(selection.decision, 1.0)
+        program.require(everyone, low=selection.total, high=selection.total)
+
+
+def _known_denominator(
+    w0: FloatArray, dw: FloatArray, selection: _Selection, g: int
+) -> float | None:
+    """Return the sum of w in a group, if it is the same for every decision that is allowed."""
+    if not dw.any():
+        return float(w0.sum())
+    if selection.counts is not None and np.ptp(dw) == 0.0:
+        return float(w0.sum() + dw[0] * selection.counts[g])
+    return None
 
 
 def _ratio(u: FloatArray, w: FloatArray, rows: AnyArray) -> float:
@@ -210,16 +273,16 @@ def _expressions(
     program: LinearProgram,
     sample: TrainingSample,
     utility: Utility,
-    decision: range,
-    n_selected: int | None,
+    selection: _Selection,
 ) -> list[_Expression]:
     """Write the utility of every group as a linear expression; ratios by (C.8)."""
     u0, du, w0, dw = _parts(utility, len(sample.y))
+    decision, n_selected = selection.decision, selection.total
     found = []
     for g in range(sample.n_groups):
         rows = np.flatnonzero(sample.group == g)
-        if not dw[rows].any():
-            scale = float(w0[rows].sum())
+        scale = _known_denominator(w0[rows], dw[rows], selection, g)
+        if scale is not None:
             found.append(
                 _Expression(
                     constant=float(u0[rows].sum()) / scale,
@@ -256,14 +319,13 @@ def _bound_gap(
     program: LinearProgram,
     sample: TrainingSample,
     utility: Utility,
-    decision: range,
-    n_selected: int | None,
+    selection: _Selection,
     *,
     most: float,
     extra: int | None,
 ) -> None:
     """Bound all differences between groups by a number plus, if given, a variable."""
-    values: Sequence[_Expression] = _expressions(program, sample, utility, decision, n_selected)
+    values: Sequence[_Expression] = _expressions(program, sample, utility, selection)
     for first, second in permutations(values, 2):
         difference = first.minus(second)
         terms = dict(difference.terms)

@@ -3,7 +3,8 @@ import pytest
 from sklearn.base import clone
 
 from equipoise.exceptions import ConvergenceError, InvalidParameterError
-from equipoise.search import LinearRule, ReweightedRule, TrainingSample
+from equipoise.search import LinearRule, ReweightedRule, TrainingSample, linear_rule, solver
+from equipoise.search.program import build_program, count_splits
 
 
 def population(rng, m, d=2, *, real=False):
@@ -91,6 +92,63 @@ def test_ratio_utility_with_capacity_is_that_of_an_exhaustive_search():
             found += 1
             assert report["gap"] == pytest.approx(min(gaps), abs=1e-6)
     assert found
+
+
+@pytest.mark.parametrize(
+    ("objective", "seeds"), [("fairness", (0, 1, 3, 7)), ("accuracy", (0, 4, 7))]
+)
+def test_dividing_the_capacity_finds_what_the_program_with_products_finds(
+    monkeypatch, objective, seeds
+):
+    compared = 0
+    for seed in seeds:
+        sample = population(np.random.default_rng(seed), 24, d=2, real=True)
+        rule = LinearRule(objective=objective, capacity=0.3, tolerance=0)
+        divided = rule.select(sample).report
+        with monkeypatch.context() as patch:
+            patch.setattr(linear_rule, "count_splits", lambda *_: [])
+            whole = rule.select(sample).report
+        assert divided["status"] == whole["status"]
+        key = "gap" if objective == "fairness" else "accuracy"
+        if whole["status"] == "optimal":
+            compared += 1
+            target = int(np.argmin(whole["accuracy_status_quo"]))
+            a, b = (r[key] if key == "gap" else r[key][target] for r in (divided, whole))
+            assert a == pytest.approx(b, abs=1e-4)
+        else:
+            assert divided["least_violation"] == pytest.approx(whole["least_violation"], abs=1e-4)
+    assert compared
+
+
+def test_a_capacity_is_divided_between_two_groups_only(rng):
+    sample = population(rng, 20, real=True)
+    first = int((sample.group == 0).sum())
+    splits = count_splits(sample, 6)
+    assert sorted(splits) == [(k, 6 - k) for k in range(1, 6) if k <= first and 6 - k <= 20 - first]
+    now = sample.status_quo[sample.group == 0].sum()
+    assert abs(splits[0][0] - now) == min(abs(k - now) for k, _ in splits)
+    assert count_splits(sample, None) == []
+    rates = population(rng, 20)
+    assert count_splits(rates, 6) == []
+
+
+def test_running_out_of_time_keeps_the_best_rule_so_far(monkeypatch):
+    sample = population(np.random.default_rng(7), 24, d=2, real=True)
+    X = np.column_stack([np.ones(24), sample.X / np.abs(sample.X).max(axis=0)])
+    options = {"objective": "fairness", "target": 0, "strictness": 1e-3, "epsilon": 1e-3}
+    seconds = iter([0.0] * 3)
+    monkeypatch.setattr(solver.time, "monotonic", lambda: next(seconds, 1e9))
+    found = solver.solve_in_turns(
+        lambda counts: build_program(
+            sample, X, np.zeros(3), n_selected=7, tolerance=0.0, counts=counts, **options
+        ),
+        count_splits(sample, 7),
+        floor=-1.0,
+        time_limit=60.0,
+    )
+    assert found.status == "time limit"
+    assert found.beta is not None
+    assert found.gap > 0
 
 
 def test_gaps_within_the_tolerance_are_as_good_as_none(rng):
