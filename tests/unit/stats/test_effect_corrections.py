@@ -57,7 +57,14 @@ def test_empirical_bayes_maximises_the_likelihood():
 
 def test_equal_standard_errors_give_the_closed_form():
     b, s = np.array([1.0, -1.0, 2.0, -2.0]), np.full(4, 0.5)
-    assert_allclose(normal_prior(b, s, mean=0.0).sd ** 2, np.mean(b**2) - 0.25, rtol=1e-6)
+    assert_allclose(normal_prior(b, s, mean=0.0).sd ** 2, np.mean(b**2) - 0.25, rtol=1e-12)
+
+
+@pytest.mark.parametrize("method", ["eb", "eb_zero", "sure"])
+def test_last_digits_of_the_errors_move_last_digits_only(method):
+    found = amounts(method)
+    for change in (1e-15, -3e-15):
+        assert_allclose(amounts(method, B * (1 + change)), found, rtol=1e-12)
 
 
 def test_no_more_spread_than_noise_means_no_correction_between_groups():
