@@ -222,8 +222,22 @@ def test_binned_scores_agree(case, spark_rows, monkeypatch):
     test_spark_and_duckdb_agree(*CASES[case], spark_rows)
 
 
-def test_workers_that_cannot_import_equipoise_are_named(spark_rows, monkeypatch):
-    monkeypatch.setitem(spark_session().sparkContext.environment, "PYTHONPATH", "nowhere")
+WITHOUT_EQUIPOISE = """
+import sys
+
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name == "equipoise":
+            raise ModuleNotFoundError("No module named 'equipoise'", name=name)
+
+sys.meta_path.insert(0, Absent())
+"""
+"""Run by Python as it starts."""
+
+
+def test_workers_that_cannot_import_equipoise_are_named(spark_rows, monkeypatch, tmp_path):
+    (tmp_path / "sitecustomize.py").write_text(WITHOUT_EQUIPOISE)
+    monkeypatch.setitem(spark_session().sparkContext.environment, "PYTHONPATH", str(tmp_path))
     audit = eq.Audit(spark_rows, group="veteran", missing="drop", **SCORE)
     with pytest.raises(
         MissingDependencyError, match=r"^The workers of Spark cannot import [^\n]*$"
