@@ -35,8 +35,8 @@ _LEGENDS = {
     " colour says.",
     "predictive_parity": "Lines are mean outcomes by score, one for each group; shaded bands hold"
     " for all scores together.",
-    "improvability": "Left: status quo and candidate on rows the candidate was not built on, one"
-    " point for each split. Middle: the p-value of each requirement by split. Right: the p-value of"
+    "improvability": "Left: status quo and candidate on the rows that judge them, one point for"
+    " each split. Middle: the p-value of each requirement by split. Right: the p-value of"
     " ever larger improvements; those below the dashed line are shown.",
     "inequality": "Bars are parts of the index, lines their intervals.",
     "treatment_effects": "Filled points are biases with their intervals, hollow ones what a"

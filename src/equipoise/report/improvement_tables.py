@@ -32,21 +32,19 @@ def improvement_tables(result: AuditResult) -> tuple[PlainTable, ...]:
     splits = result.details.get("splits")
     if not splits:
         return ()
-    criteria = tuple(
-        (str(split["split"]), criterion) for split in splits for criterion in split["criteria"]
-    )
     by_split = PlainTable(
-        caption="Every criterion in every split, on rows that the candidate was not fitted to",
+        caption="Every criterion, on the rows that judge it",
         columns=("Split", "Criterion", "Candidate", "Status quo", "p"),
         rows=tuple(
             (
-                split,
+                str(split["split"]),
                 criterion["criterion"],
                 number(criterion["a1"]),
                 number(criterion["a0"]),
                 p_value(criterion["p_value"]),
             )
-            for split, criterion in criteria
+            for split in splits
+            for criterion in split["criteria"]
         ),
     )
     scale = (
