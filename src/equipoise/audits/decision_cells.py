@@ -23,7 +23,7 @@ from equipoise.audits.measure import dropped_notes
 from equipoise.data.cells import Rows, encode
 from equipoise.data.collect import collect
 from equipoise.data.columns import Needs
-from equipoise.data.grouping import subgroup_name
+from equipoise.data.grouping import cell_names
 from equipoise.data.metrics import Metric
 from equipoise.data.table import Table
 from equipoise.stats.capacity import selected_copies
@@ -89,7 +89,7 @@ def read_cells(
     return DecisionRows(
         key=np.arange(len(rows["count"])),
         group=rows["group"],
-        names=tuple(subgroup_name(table.roles.group, row) for row in zip(*labels, strict=True)),
+        names=cell_names(table.roles.group, labels),
         y=rows["y"],
         status_quo=rows["status_quo"],
         score=None,

@@ -14,7 +14,7 @@ from equipoise.audits.measure import dropped_notes
 from equipoise.data.cells import Rows, check_cells, encode
 from equipoise.data.collect import collect
 from equipoise.data.columns import Needs
-from equipoise.data.grouping import subgroup_name
+from equipoise.data.grouping import cell_names
 from equipoise.data.metrics import Metric, RateMetric, find_metric
 from equipoise.data.splitting import PRIME, hashed, hashed_numpy
 from equipoise.data.table import KEY, Table
@@ -312,7 +312,7 @@ def _assemble(
     X = X[keep]
     cell, labels = encode([found[name] for name in table.group_keys()], len(keep))
     check_cells(len(labels[0]), roles.group)
-    names = tuple(subgroup_name(roles.group, tuple(row)) for row in zip(*labels, strict=True))
+    names = cell_names(roles.group, labels)
     clustered = roles.cluster is not None
     # Copies of a counted row are rows of their own and are split apart.
     key = found[KEY].astype(np.int64) if clustered else np.arange(len(keep))

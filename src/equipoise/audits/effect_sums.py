@@ -11,7 +11,7 @@ from equipoise.audits.measure import dropped_notes, moments_of
 from equipoise.data.arms import arm_cells
 from equipoise.data.cells import Rows
 from equipoise.data.columns import Needs
-from equipoise.data.grouping import subgroup_name
+from equipoise.data.grouping import cell_names
 from equipoise.data.splitting import hashed_numpy
 from equipoise.data.table import Table
 from equipoise.exceptions import DataError, InvalidParameterError
@@ -118,7 +118,7 @@ def effect_sums(
     if by_outcome:
         _check_outcomes(kind, arms.sums["negative"], arms.sums["zero"], arm_ratio)
     return EffectSums(
-        groups=_group_names(arms.columns, arms.labels),
+        groups=cell_names(arms.columns, arms.labels),
         moments=moments_of(arms.cells),
         n_blocks=n_blocks,
         collapse=kind,
@@ -188,7 +188,7 @@ def _from_rows(
         count=count,
     )
     return EffectSums(
-        groups=_group_names(rows.columns, rows.labels),
+        groups=cell_names(rows.columns, rows.labels),
         moments=moments,
         n_blocks=n_blocks,
         collapse=kind,
@@ -236,10 +236,3 @@ def _check_outcomes(kind: str, negative: float, zero: float, arm_ratio: float | 
             "`arm_ratio` is for a table of positive outcomes only; "
             f"{zero:.0f} rows have outcome 0. Leave `arm_ratio` out."
         )
-
-
-def _group_names(columns: tuple[str, ...], labels: tuple[AnyArray, ...]) -> tuple[str, ...]:
-    return tuple(
-        subgroup_name(columns, tuple(str(part) for part in parts))
-        for parts in zip(*labels, strict=True)
-    )

@@ -15,7 +15,7 @@ from equipoise.audits.benefits import (
 )
 from equipoise.audits.finding import ConfidenceInterval, Decision, Finding, JointTest, Note
 from equipoise.audits.result import AuditResult
-from equipoise.data.grouping import subgroup_name
+from equipoise.data.grouping import cell_names
 from equipoise.data.table import Table
 from equipoise.stats.benefits import exact_bounds
 from equipoise.stats.entropy_cap import CapCheck, IndexCap, KappaScheme, check_cap, effective_kappa
@@ -124,10 +124,7 @@ def _names(measured: MeasuredBenefits) -> list[str]:
     cells = measured.cells
     if not cells.columns:
         return [EVERYBODY]
-    return [
-        subgroup_name(cells.columns, tuple(str(label) for label in labels))
-        for labels in zip(*cells.labels, strict=True)
-    ]
+    return list(cell_names(cells.columns, cells.labels))
 
 
 def _parts(

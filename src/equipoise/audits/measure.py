@@ -7,6 +7,7 @@ import numpy as np
 
 from equipoise._typing import IntArray
 from equipoise.audits.finding import Note
+from equipoise.data.batches import RowReader
 from equipoise.data.cells import Cells, Rows
 from equipoise.data.columns import Needs
 from equipoise.data.grouping import n_subgroups
@@ -137,7 +138,7 @@ def moments_of(cells: Cells) -> CellMoments:
     )
 
 
-def dropped_notes(cells: Cells | Rows) -> tuple[Note, ...]:
+def dropped_notes(cells: Cells | Rows | RowReader) -> tuple[Note, ...]:
     """Say how many rows were left out because a value was missing."""
     if not cells.dropped:
         return ()

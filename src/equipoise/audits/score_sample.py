@@ -13,11 +13,11 @@ import numpy as np
 from equipoise._checks import check_number, check_option, quoted
 from equipoise._typing import AnyArray, ParityUnit
 from equipoise.audits.finding import Note
-from equipoise.audits.measure import SMALLEST
+from equipoise.audits.measure import SMALLEST, dropped_notes
 from equipoise.data.batches import NarrowRows, RowReader, batches
 from equipoise.data.cells import Rows
 from equipoise.data.cluster_products import CLUSTER
-from equipoise.data.grouping import matching_cells, subgroup_name
+from equipoise.data.grouping import cell_names, matching_cells
 from equipoise.data.parts import SparkParts
 from equipoise.data.table import Needs, Table
 from equipoise.exceptions import DataError, InvalidParameterError
@@ -206,14 +206,7 @@ def _sample(cells: AnyScoreCells, binned: bool, reader: RowReader) -> ScoreSampl
             f"Scores must not all be below {SMALLEST:g} in size, where squares vanish. Rescale"
             " them."
         )
-    notes = []
-    if reader.dropped:
-        notes.append(
-            Note(
-                code="missing-dropped",
-                message=f"{reader.dropped} rows with missing values were left out.",
-            )
-        )
+    notes = [*dropped_notes(reader)]
     if binned:
         notes.append(
             Note(
@@ -223,10 +216,7 @@ def _sample(cells: AnyScoreCells, binned: bool, reader: RowReader) -> ScoreSampl
         )
     return ScoreSample(
         cells=cells,
-        names=tuple(
-            subgroup_name(reader.columns, tuple(str(label) for label in labels))
-            for labels in zip(*reader.labels, strict=True)
-        ),
+        names=cell_names(reader.columns, reader.labels),
         reader=reader,
         notes=tuple(notes),
     )

@@ -37,6 +37,14 @@ def subgroup_name(columns: tuple[str, ...], labels: tuple[str, ...]) -> str:
     return " & ".join(f"{c}={label}" for c, label in zip(columns, labels, strict=True))
 
 
+def cell_names(columns: tuple[str, ...], labels: tuple[AnyArray, ...]) -> tuple[str, ...]:
+    """Write every cell as a subgroup of all columns, in the order of its labels."""
+    return tuple(
+        subgroup_name(columns, tuple(str(label) for label in row))
+        for row in zip(*labels, strict=True)
+    )
+
+
 def subgroups(cells: Cells | Rows, *, depth: int | None = None) -> Subgroups:
     """Return every subgroup that combines at most `depth` of the group columns.
 

@@ -170,13 +170,12 @@ AnyScoreCells: TypeAlias = ScoreCells | PartitionedCells
 def _described(cells: ScoreCells) -> tuple[AnyArray, ...]:
     """Return the fields of the summary, then the range of outcomes."""
     outcome = cells.rows.outcome.astype(np.float64)
-    not_binary = (outcome != 0.0) & (outcome != 1.0)
     return (
         *cells.sums(),
         cells.n_rows,
         cells.units_in_group(),
         np.array(cells.n_units),
-        np.array(int(not_binary.sum())),
+        np.array(int(not cells.binary)),
         np.array([outcome.min(initial=np.inf), outcome.max(initial=-np.inf)]),
     )
 
