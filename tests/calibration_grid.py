@@ -430,14 +430,58 @@ judged](../tests/README.md)). *Accepted* includes what a test allows for a known
 error; the source of the allowance stands beside it in the test. Some lines are about methods of
 papers that do *not* hold their level: the test pins down by how much.
 
-Two rates of our own methods reject too often for a plain binomial range, within the allowance of
-their test. Measured again with another seed, in 100,000 tables each: the Euclidean likelihood
-(`method="eel"`, not the default) of an impact ratio to a reference with about ten events covers
-93.7% instead of 95% (0.9336 below; the default covers 95.6%), a small-count limit; and the interval
-null at the 10% level (0.1117 below) rejects 10.1%, so that this was chance.
+*Claimed* is a rate, or the most or least that a rate may be. Where a rate is claimed and the measured
+one lies outside the plain binomial range, within the allowance of its test, the last column says why;
+two of these were measured again with another seed, in 100,000 tables each.
 
 {rows}
 """
+
+
+OUTSIDE = {
+    "rates of groups that overlap the reference are covered: around": (
+        'small counts: `method="eel"`, not the default, with about ten reference events; 0.937 when'
+        " measured again, the default 0.956"
+    ),
+    "interval null has its size at any width: 0.0-0.101": "chance: 0.101 when measured again",
+    "equivalence is rarely shown at the margin": (
+        "conservative: two one-sided tests both have to reject"
+    ),
+    "score holds its level from five control positives and wald from fifty: 5-": (
+        "conservative: five positives are few, and discrete"
+    ),
+    "score holds its level from five control positives and wald from fifty: 10-": (
+        "the Wald test, liberal at ten positives, which is why it is not the default"
+    ),
+}
+"""Why a claimed rate was not met, by the beginning of the test's name."""
+
+
+def claim(row):
+    """Say what is claimed of a recorded rate, and why it is not met where it is not."""
+    if row["low"] == 0.0:
+        return f"at most {row['nominal']:.3g}", ""
+    if row["high"] == 1.0:
+        return f"at least {row['nominal']:.3g}", ""
+    low, high = stats.binom.ppf([0.0005, 0.9995], row["trials"], row["nominal"]) / row["trials"]
+    if low <= row["rate"] <= high:
+        return f"{row['nominal']:.3g}", ""
+    reasons = [why for start, why in OUTSIDE.items() if name_of(row).startswith(start)]
+    return f"{row['nominal']:.3g}", reasons[0] if reasons else "**unexplained**"
+
+
+def name_of(row):
+    """Name a test in words."""
+    return (
+        row["test"]
+        .partition("::")[2]
+        .removesuffix(" (call)")
+        .replace("|", "/")
+        .replace("_", " ")
+        .replace("[", ": ")
+        .replace("]", "")
+        .removeprefix("test ")
+    )
 
 
 def table(cells):
@@ -472,21 +516,15 @@ def summary(cells):
 
 def recorded(file):
     """Write docs/calibration-tests.md from what the calibration tests recorded."""
-    lines = ["| test | trials | nominal | measured | accepted |", "| --- | --- | --- | --- | --- |"]
+    lines = ["| test | trials | claimed | measured | accepted | outside because |"]
+    lines.append("| --- | --- | --- | --- | --- | --- |")
     for line in Path(file).read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
-        path, _, name = row["test"].partition("::")
-        name = (
-            name.removesuffix(" (call)")
-            .replace("|", "/")
-            .replace("_", " ")
-            .replace("[", ": ")
-            .replace("]", "")
-            .removeprefix("test ")
-        )
+        path = row["test"].partition("::")[0]
+        claimed, reason = claim(row)
         lines.append(
-            f"| [{name}](../{path}) | {row['trials']} | {row['nominal']:.3g} | {row['rate']:.4f} |"
-            f" {row['low']:.3f} - {row['high']:.3f} |"
+            f"| [{name_of(row)}](../{path}) | {row['trials']} | {claimed} | {row['rate']:.4f} |"
+            f" {row['low']:.3f} - {row['high']:.3f} | {reason} |"
         )
     text = TESTS_PAGE.format(rows="\n".join(lines), count=len(lines) - 2)
     (ROOT / "docs" / "calibration-tests.md").write_text(text, encoding="utf-8")

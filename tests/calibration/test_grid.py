@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from calibration_grid import FAMILIES, Cell, table
+from calibration_grid import FAMILIES, Cell, claim, name_of, table
 
 pytestmark = pytest.mark.calibration
 
@@ -28,3 +28,25 @@ def test_a_rate_outside_its_bounds_is_told_from_one_inside():
     assert "unexplained" in table([bad])
     assert "unexplained" not in table([good])
     np.testing.assert_allclose(good.bounds, (0.926, 0.971), atol=0.002)
+
+
+@pytest.mark.parametrize(
+    ("rate", "low", "high", "claimed", "reason"),
+    [
+        (0.01, 0.0, 0.06, "at most 0.05", ""),
+        (0.90, 0.2, 1.0, "at least 0.05", ""),
+        (0.05, 0.04, 0.06, "0.05", ""),
+        (0.08, 0.04, 0.09, "0.05", "**unexplained**"),
+    ],
+)
+def test_recorded_rates_say_what_is_claimed(rate, low, high, claimed, reason):
+    row = {
+        "test": "tests/x.py::test_level[a] (call)",
+        "trials": 10_000,
+        "nominal": 0.05,
+        "rate": rate,
+        "low": low,
+        "high": high,
+    }
+    assert name_of(row) == "level: a"
+    assert claim(row) == (claimed, reason)
