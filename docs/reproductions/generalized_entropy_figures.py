@@ -96,7 +96,7 @@ def adult():
         make_column_transformer(
             (StandardScaler(), numbers), (OneHotEncoder(handle_unknown="ignore"), words)
         ),
-        LogisticRegression(max_iter=1000),
+        LogisticRegression(max_iter=5000, tol=1e-6),
     )
     order = np.random.default_rng(0).permutation(len(y))
     fit, shown = order[: len(y) // 2], order[len(y) // 2 :]

@@ -205,7 +205,7 @@ def test_numbers_of_the_page_are_those_of_the_figures(script, compas, adult):
     }
     assert min(k for k in deciles if k and deciles[k][1]) == 7
     assert min(k for k in deciles if k and deciles[k][2]) == 10
-    _, _, result, found = adult
+    _, _, result, _ = adult
     assistive = script.scheme_of(result)
     limit = result.details["cap"]["index"]["cap"]
     spared = float(assistive.index(0.0, 0.3, order=ORDER))
@@ -222,8 +222,18 @@ def test_numbers_of_the_page_are_those_of_the_figures(script, compas, adult):
         f"{script.encoded_kappa(0.5):.1f} to one if half are positive",
         f"{assistive.kappa:.2f} to one here",
         f"an index of {spared:.4f}, above the cap of {limit:.4f}",
-        f"| no constraint | – | {found['unconstrained']['accuracy']:.3f} |",
-        f"{found['ratio']['threshold']:.3f} | {found['ratio']['accuracy']:.3f} |",
-        f"{found['cap']['threshold']:.4f} | {found['cap']['accuracy']:.3f} |",
     ):
         assert sentence in words
+
+
+def test_table_of_adult_is_that_of_the_figure(adult):
+    found = adult[3]
+    rows = dict(re.findall(r"^\| ([a-z][^|]*) \| ([^|]+ \| \d[^|]*) \|$", SECTION, re.MULTILINE))
+    names = {"ratio of 3.16 to one": "ratio", "index below its cap": "cap"}
+    # The solver's last digits differ between machines; the table has three.
+    for label, name in names.items():
+        printed = [float(number) for number in rows[label].split(" | ")]
+        exact = [found[name]["threshold"], found[name]["accuracy"]]
+        assert printed == pytest.approx(exact, abs=1e-3)
+    best = float(rows["no constraint"].split(" | ")[1])
+    assert best == pytest.approx(found["unconstrained"]["accuracy"], abs=1e-3)
