@@ -1,4 +1,4 @@
-"""Docstrings are reStructuredText with maths; the site is Markdown: translate the few roles used."""
+"""Translate docstrings, reStructuredText with maths, for the site, which is Markdown."""
 
 import re
 

@@ -430,9 +430,9 @@ judged](../tests/README.md)). *Accepted* includes what a test allows for a known
 error; the source of the allowance stands beside it in the test. Some lines are about methods of
 papers that do *not* hold their level: the test pins down by how much.
 
-*Claimed* is a rate, or the most or least that a rate may be. Where a rate is claimed and the measured
-one lies outside the plain binomial range, within the allowance of its test, the last column says why;
-two of these were measured again with another seed, in 100,000 tables each.
+*Claimed* is a rate, or the most or least that a rate may be. Where a rate is claimed and the
+measured one lies outside the plain binomial range, within the allowance of its test, the last
+column says why; two of these were measured again with another seed, in 100,000 tables each.
 
 {rows}
 """

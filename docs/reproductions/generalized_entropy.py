@@ -55,10 +55,23 @@ def compas():
 
 def adult():
     """The 32,561 rows of `adult.data`; gains and losses by their logarithm, no sex, no race."""
-    names = (
-        "age workclass fnlwgt education education_num marital occupation relationship race sex"
-        " gain loss hours country income"
-    ).split()
+    names = [
+        "age",
+        "workclass",
+        "fnlwgt",
+        "education",
+        "education_num",
+        "marital",
+        "occupation",
+        "relationship",
+        "race",
+        "sex",
+        "gain",
+        "loss",
+        "hours",
+        "country",
+        "income",
+    ]
     rows = pd.read_csv(DATA / "adult.data", names=names, skipinitialspace=True)
     X = rows[["age", "education_num", "hours"]].assign(
         gain=np.log1p(rows["gain"]), loss=np.log1p(rows["loss"])

@@ -72,7 +72,7 @@ def data(name):
 
 
 def compas():
-    """Return two audits of COMPAS at its cut-off: accuracy is worth one, or three misses an alarm."""
+    """Return two audits of COMPAS at its cut-off: by accuracy, and three misses an alarm."""
     table = pd.read_csv(data("compas-scores-two-years.csv"))
     decision = (table["decile_score"] >= 5).astype(int)
     table = table[["two_year_recid", "decile_score"]].assign(decision=decision)
@@ -84,10 +84,23 @@ def compas():
 
 def adult():
     """Return outcomes and scores of one half of Adult from a regression fitted on the other."""
-    names = (
-        "age workclass fnlwgt education education_num marital occupation relationship race sex"
-        " gain loss hours country income"
-    ).split()
+    names = [
+        "age",
+        "workclass",
+        "fnlwgt",
+        "education",
+        "education_num",
+        "marital",
+        "occupation",
+        "relationship",
+        "race",
+        "sex",
+        "gain",
+        "loss",
+        "hours",
+        "country",
+        "income",
+    ]
     table = pd.read_csv(data("adult.data"), names=names, skipinitialspace=True)
     y = (table.pop("income") == ">50K").astype(int).to_numpy()
     numbers = ["age", "education_num", "gain", "loss", "hours"]

@@ -38,10 +38,23 @@ METRICS = ("calibration_error", "parity_error", "auc", "expected_calibration_err
 
 def adult():
     """Income of White and Black people, scored by a forest that does not see race."""
-    names = (
-        "age workclass fnlwgt education education_num marital occupation relationship race sex"
-        " gain loss hours country income"
-    ).split()
+    names = [
+        "age",
+        "workclass",
+        "fnlwgt",
+        "education",
+        "education_num",
+        "marital",
+        "occupation",
+        "relationship",
+        "race",
+        "sex",
+        "gain",
+        "loss",
+        "hours",
+        "country",
+        "income",
+    ]
     read = {"names": names, "sep": ", ", "engine": "python"}
     train = pd.read_csv(DATA / "adult.data", **read)
     test = pd.read_csv(DATA / "adult.test", skiprows=1, **read)
@@ -104,7 +117,11 @@ def union():
 
 def frame(y, score, group):
     return pd.DataFrame(
-        {"y": np.asarray(y, int), "score": np.asarray(score, float), "group": np.asarray(group, str)}
+        {
+            "y": np.asarray(y, int),
+            "score": np.asarray(score, float),
+            "group": np.asarray(group, str),
+        }
     )
 
 

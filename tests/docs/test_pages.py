@@ -15,9 +15,7 @@ NEEDS = re.compile(r"<!-- data: (.+?) -->")
 def examples(page):
     text = page.read_text(encoding="utf-8")
     # A blank line in place of a fence ends the expected output before it.
-    parsed = doctest.DocTestParser().get_doctest(
-        FENCE.sub("", text), {}, page.name, str(page), 0
-    )
+    parsed = doctest.DocTestParser().get_doctest(FENCE.sub("", text), {}, page.name, str(page), 0)
     return text, parsed
 
 

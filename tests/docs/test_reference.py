@@ -14,7 +14,10 @@ import equipoise.stats
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-PUBLIC = ("equipoise", *(f"equipoise.{name}" for name in ("datasets", "design", "mitigation", "search", "testing")))
+PUBLIC = (
+    "equipoise",
+    *(f"equipoise.{name}" for name in ("datasets", "design", "mitigation", "search", "testing")),
+)
 
 WITHOUT_ARGUMENTS = {
     "equipoise.Decision",
@@ -29,11 +32,14 @@ NAMES = [
     f"{package}.{name}"
     for package in PUBLIC
     for name in importlib.import_module(package).__all__
-    if not name.startswith("__") and not inspect.ismodule(getattr(importlib.import_module(package), name))
+    if not name.startswith("__")
+    and not inspect.ismodule(getattr(importlib.import_module(package), name))
 ]
 ENGINES = [
     f"{module}.{name}"
-    for module in (f"equipoise.stats.{found.name}" for found in pkgutil.iter_modules(equipoise.stats.__path__))
+    for module in (
+        f"equipoise.stats.{found.name}" for found in pkgutil.iter_modules(equipoise.stats.__path__)
+    )
     for name in importlib.import_module(module).__all__
     if inspect.isfunction(getattr(importlib.import_module(module), name))
 ]
