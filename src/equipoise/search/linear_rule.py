@@ -11,10 +11,12 @@ from sklearn.base import BaseEstimator
 from equipoise._checks import check_fraction, check_integer, check_number, check_option
 from equipoise._typing import FloatArray, IntArray, SearchObjective
 from equipoise.exceptions import ConvergenceError, InvalidParameterError
-from equipoise.search.program import LinearProgram, build_program, count_splits
+from equipoise.search.directions import best_direction
+from equipoise.search.goal import Goal
+from equipoise.search.program import Counts, LinearProgram, build_program, count_splits
 from equipoise.search.reweighted import LinearAlgorithm
 from equipoise.search.sample import TrainingSample
-from equipoise.search.solver import Solution, solve, solve_in_turns
+from equipoise.search.solver import Solution, solve_all
 
 __all__ = ["LinearRule"]
 
@@ -38,7 +40,7 @@ class LinearRule(BaseEstimator):  # type: ignore[misc]
     max_rows : int
         More rows than this are sampled down, group by group.
     time_limit : float
-        Seconds for the solver.
+        Seconds for the search; as many again where it must look for the least violation.
     strictness : float
         By how much accuracy must rise (iota); at least 1e-5, because the solver's tolerance is
         1e-6 and a smaller value would let equality pass.
@@ -49,13 +51,15 @@ class LinearRule(BaseEstimator):  # type: ignore[misc]
     increasing, decreasing, forbidden : sequence of str
         Features that may only raise the index, only lower it, or not be used.
     random_state : int
-        Seed of the sampling down.
+        Seed of the sampling down and of the random directions.
 
     Notes
     -----
     The solver is HiGHS through `scipy.optimize.milp`, which reports status, gap and bound and keeps
     a time limit; an objective target is not needed, since a gap of `tolerance` closes the bound by
-    itself. Solved to optimality only to about 100 rows; see `ReweightedRule` for more.
+    itself. Solved to optimality only to about 100 rows; see `ReweightedRule` for more. The best of
+    some ten thousand random directions is the start that the programs must beat: they prove that a
+    rule is optimal much faster than they find it.
 
     *Deviations from* [1]_: big-M constants belong to each row (:math:`C_j = \|X_j\|_1` with the
     columns scaled to at most 1); the intercept is shifted by half of `epsilon` and decisions are
@@ -178,31 +182,51 @@ class LinearRule(BaseEstimator):  # type: ignore[misc]
     def _solve(
         self, sample: TrainingSample, X: FloatArray, signs: FloatArray, *, relaxed: bool
     ) -> Solution:
+        deadline = time.monotonic() + self.time_limit
         n_selected = None
         if self.capacity is not None:
             n_selected = int(np.floor(check_fraction("capacity", self.capacity) * len(X) + 1e-9))
+        goal = Goal.of(
+            sample,
+            objective=self.objective,
+            target=self._target(sample),
+            strictness=self.strictness,
+            tolerance=self.tolerance,
+        )
 
-        def written(counts: tuple[int, int] | None) -> tuple[LinearProgram, range]:
+        def written(counts: Counts | None, below: float) -> tuple[LinearProgram, range]:
             return build_program(
                 sample,
                 X,
                 signs,
-                objective=self.objective,
-                target=self._target(sample),
+                goal,
                 n_selected=n_selected,
-                strictness=self.strictness,
                 epsilon=self.epsilon,
-                tolerance=self.tolerance,
                 relaxed=relaxed,
                 counts=counts,
+                below=below,
             )
 
-        # Requirements are linear as they are; only a gap of means over the selected is not.
-        splits = [] if relaxed else count_splits(sample, n_selected)
-        if not splits:
-            return solve(*written(None), time_limit=self.time_limit)
-        floor = self.tolerance if self.objective == "fairness" else -np.inf
-        return solve_in_turns(written, splits, floor=floor, time_limit=self.time_limit)
+        if relaxed:
+            # Requirements are linear as they are; only a gap of means over the selected is not.
+            return solve_all(written, [None], start=None, least_cost=0.0, deadline=deadline)
+        start = best_direction(
+            sample,
+            X,
+            signs,
+            goal,
+            n_selected=n_selected,
+            epsilon=self.epsilon,
+            deadline=deadline,
+            rng=np.random.default_rng(self.random_state),
+        )
+        return solve_all(
+            written,
+            count_splits(sample, n_selected) or [None],
+            start=start,
+            least_cost=goal.least_cost,
+            deadline=deadline,
+        )
 
     def _target(self, sample: TrainingSample) -> int:
         if self.target is not None:

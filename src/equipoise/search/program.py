@@ -5,20 +5,24 @@ Variables: coefficients b (box :math:`|b_j| \le 1` after scaling the columns), a
 :math:`t_g = 1/\sum w`, :math:`s_i = t_g D_i` of the transformation (C.8), written for any (u, w).
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import permutations
 
 import numpy as np
 from scipy import sparse
 
-from equipoise._typing import AnyArray, FloatArray
+from equipoise._typing import FloatArray
+from equipoise.search.goal import Goal, utility_parts
 from equipoise.search.sample import TrainingSample, Utility
 
-__all__ = ["LinearProgram", "build_program", "count_splits"]
+__all__ = ["Counts", "LinearProgram", "build_program", "count_splits"]
 
 Row = tuple[dict[int, float], float, float]
+Counts = tuple[int, int]
+"""How many rows of the first and of the second group are selected."""
 
+MOST_PAIRS = 1_000_000
+"""Pairs of attainable values that are looked at, at most."""
 LEAST_GAIN = 1e-5
 """A rule must be better than another by more than the solver's tolerance."""
 
@@ -37,6 +41,8 @@ class LinearProgram:
         (coefficients by variable, lower bound, upper bound).
     cost : dict
         Objective, to be minimised.
+    constant : float
+        What is added to the objective.
     """
 
     low: list[float] = field(default_factory=list)
@@ -44,6 +50,7 @@ class LinearProgram:
     integer: list[bool] = field(default_factory=list)
     rows: list[Row] = field(default_factory=list)
     cost: dict[int, float] = field(default_factory=dict)
+    constant: float = 0.0
 
     def variables(
         self, n: int, low: float = 0.0, high: float = 1.0, *, integer: bool = False
@@ -59,10 +66,6 @@ class LinearProgram:
         """Add a row: low <= terms <= high."""
         self.rows.append((terms, low, high))
 
-    def demand_less(self, cost: float) -> None:
-        """Allow only solutions of a cost that is clearly lower."""
-        self.require(dict(self.cost), high=cost - LEAST_GAIN)
-
     def matrix(self) -> sparse.csr_array:
         """Return the rows as a sparse matrix."""
         entries = [(k, j, v) for k, (terms, _, _) in enumerate(self.rows) for j, v in terms.items()]
@@ -77,15 +80,16 @@ class _Selection:
 
     decision: range
     total: int | None
-    counts: Sequence[int] | None
+    counts: Counts | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Expression:
-    """A linear expression: constant plus terms."""
+    """A linear expression, constant plus terms; a whole multiple of `step` if that is given."""
 
     constant: float
     terms: dict[int, float]
+    step: float | None = None
 
     def minus(self, other: "_Expression") -> "_Expression":
         terms = dict(self.terms)
@@ -98,15 +102,13 @@ def build_program(
     sample: TrainingSample,
     X: FloatArray,
     signs: FloatArray,
+    goal: Goal,
     *,
-    objective: str,
-    target: int,
     n_selected: int | None,
-    strictness: float,
     epsilon: float,
-    tolerance: float,
     relaxed: bool = False,
-    counts: Sequence[int] | None = None,
+    counts: Counts | None = None,
+    below: float = np.inf,
 ) -> tuple[LinearProgram, range]:
     """Write the program of [1] (C.5), (C.6) or (P'), for any utilities.
 
@@ -118,22 +120,18 @@ def build_program(
         Scaled features, the intercept first.
     signs : array of shape (d + 1,)
         Allowed sign of each coefficient, 0 for both.
-    objective : {"fairness", "accuracy"}
-        Least gap, or most accuracy of group `target`.
-    target : int
-        Group of the accuracy objective.
+    goal : Goal
+        What to reach.
     n_selected : int, optional
         How many rows to select.
-    strictness : float
-        By how much the accuracy must exceed that of the status quo (iota).
     epsilon : float
         Distance from the hyperplane of rows that are not selected.
-    tolerance : float
-        Gaps up to this are as good as none.
     relaxed : bool
         Instead of the objective, minimise the largest violation of the requirements.
-    counts : sequence of int, optional
+    counts : pair of int, optional
         How many rows of each group to select: ratios over the selected are then linear.
+    below : float
+        A cost that must be beaten.
 
     Returns
     -------
@@ -148,29 +146,29 @@ def build_program(
     if relaxed:
         slack = program.variables(1, 0.0, np.inf)[0]
         program.cost[slack] = 1.0
-    free = target if objective == "accuracy" else None
-    _require_accuracy(program, sample, decision, strictness, slack, free=free)
-    utilities = dict.fromkeys(sample.fairness)
-    if objective == "accuracy":
-        for utility in utilities:
-            u, w = utility(sample.status_quo)
-            values = [_ratio(u, w, sample.group == g) for g in range(sample.n_groups)]
-            most = max(values) - min(values) - strictness
-            _bound_gap(program, sample, utility, selection, most=most, extra=slack)
+    _require_accuracy(program, sample, decision, goal, slack)
+    if goal.objective == "accuracy":
+        for utility, most in zip(sample.fairness, goal.widest, strict=True):
+            _bound_gap(program, sample, utility, selection, most=float(most), extra=slack)
         if not relaxed:
-            values_now = _expressions(program, sample, sample.accuracy, selection)
-            program.cost |= {j: -v for j, v in values_now[target].terms.items()}
+            aim = _expressions(program, sample, sample.accuracy, selection)[goal.target]
+            program.constant = -aim.constant
+            program.cost |= {j: -v for j, v in aim.terms.items()}
+            program.require(dict(program.cost), high=below - LEAST_GAIN - program.constant)
     elif not relaxed:
         # The relaxed program reaches a gap of zero, whole decisions often cannot: a floor just
         # above zero lets the solver stop at a rule that is as good as one can tell.
-        gap = program.variables(1, tolerance, np.inf)[0]
+        most = below - LEAST_GAIN
+        gap = program.variables(1, goal.tolerance, most)[0]
         program.cost[gap] = 1.0
-        for utility in utilities:
-            _bound_gap(program, sample, utility, selection, most=0.0, extra=gap)
+        for utility in dict.fromkeys(sample.fairness):
+            values = _bound_gap(program, sample, utility, selection, most=0.0, extra=gap)
+            floors = goal.floors if utility is sample.accuracy else None
+            _keep_attainable(program, values, floors, most)
     return program, beta
 
 
-def count_splits(sample: TrainingSample, n_selected: int | None) -> list[tuple[int, int]]:
+def count_splits(sample: TrainingSample, n_selected: int | None) -> list[Counts]:
     """List the ways to divide a capacity between two groups, nearest to the status quo first.
 
     Given how many rows of each group are selected, a mean over the selected is linear in the
@@ -178,7 +176,7 @@ def count_splits(sample: TrainingSample, n_selected: int | None) -> list[tuple[i
     does not help: no capacity, other than two groups, no such mean.
     """
     n = len(sample.y)
-    moving = [_parts(utility, n)[3] for utility in (sample.accuracy, *sample.fairness)]
+    moving = [utility_parts(utility, n)[3] for utility in (sample.accuracy, *sample.fairness)]
     if n_selected is None or sample.n_groups != 2 or not any(dw.any() for dw in moving):
         return []
     first = sample.group == 0
@@ -231,36 +229,23 @@ def _known_denominator(
     return None
 
 
-def _ratio(u: FloatArray, w: FloatArray, rows: AnyArray) -> float:
-    return float(u[rows].sum() / w[rows].sum())
-
-
-def _parts(utility: Utility, n: int) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Return u and w of a row that is not selected, and what selecting it adds."""
-    (u0, w0), (u1, w1) = utility(np.zeros(n)), utility(np.ones(n))
-    return u0, u1 - u0, w0, w1 - w0
-
-
 def _require_accuracy(
     program: LinearProgram,
     sample: TrainingSample,
     decision: range,
-    strictness: float,
+    goal: Goal,
     slack: int | None,
-    *,
-    free: int | None,
 ) -> None:
-    """Require U >= U0 + iota; multiplied by the denominator it is linear even for ratios."""
-    u0, du, w0, dw = _parts(sample.accuracy, len(sample.y))
-    u, w = sample.accuracy(sample.status_quo)
-    for g in range(sample.n_groups):
+    """Require U >= its floor; multiplied by the denominator it is linear even for ratios."""
+    u0, du, w0, dw = utility_parts(sample.accuracy, len(sample.y))
+    _, w = sample.accuracy(sample.status_quo)
+    for g, floor in enumerate(goal.floors):
         rows = np.flatnonzero(sample.group == g)
         if dw[rows].any():
             # A group in which nobody counts has no utility.
             program.require({decision[i]: float(dw[i]) for i in rows}, low=1.0 - w0[rows].sum())
-        if g == free:
+        if np.isneginf(floor):
             continue
-        floor = _ratio(u, w, rows) + strictness
         scale = float(w[rows].sum())
         terms = {decision[i]: float(du[i] - floor * dw[i]) / scale for i in rows}
         constant = float((u0[rows] - floor * w0[rows]).sum()) / scale
@@ -276,7 +261,7 @@ def _expressions(
     selection: _Selection,
 ) -> list[_Expression]:
     """Write the utility of every group as a linear expression; ratios by (C.8)."""
-    u0, du, w0, dw = _parts(utility, len(sample.y))
+    u0, du, w0, dw = utility_parts(utility, len(sample.y))
     decision, n_selected = selection.decision, selection.total
     found = []
     for g in range(sample.n_groups):
@@ -287,6 +272,7 @@ def _expressions(
                 _Expression(
                     constant=float(u0[rows].sum()) / scale,
                     terms={decision[i]: float(du[i]) / scale for i in rows},
+                    step=1.0 / scale if _whole(u0[rows]) and _whole(du[rows]) else None,
                 )
             )
             continue
@@ -323,12 +309,46 @@ def _bound_gap(
     *,
     most: float,
     extra: int | None,
-) -> None:
+) -> list[_Expression]:
     """Bound all differences between groups by a number plus, if given, a variable."""
-    values: Sequence[_Expression] = _expressions(program, sample, utility, selection)
+    values = _expressions(program, sample, utility, selection)
     for first, second in permutations(values, 2):
         difference = first.minus(second)
         terms = dict(difference.terms)
         if extra is not None:
             terms[extra] = -1.0
         program.require(terms, high=most - difference.constant)
+    return values
+
+
+def _keep_attainable(
+    program: LinearProgram, values: list[_Expression], floors: FloatArray | None, most: float
+) -> None:
+    """Bound the values of two groups by those that differ by at most `most`, being fractions.
+
+    With 51 and 49 rows, accuracies above one half differ by less than .001 only if there is at most
+    one error in either group; that the solver cannot know.
+    """
+    if len(values) != 2 or not np.isfinite(most) or any(value.step is None for value in values):
+        return
+    grids = []
+    for g, value in enumerate(values):
+        terms, step = np.array(list(value.terms.values())), float(value.step or 1.0)
+        low = value.constant + terms[terms < 0.0].sum()
+        high = value.constant + terms[terms > 0.0].sum()
+        if floors is not None:
+            low = max(low, floors[g])
+        grids.append(np.arange(np.ceil(low / step - 1e-9), np.floor(high / step + 1e-9) + 1) * step)
+    if len(grids[0]) * len(grids[1]) > MOST_PAIRS:
+        return
+    near = np.abs(grids[0][:, None] - grids[1]) <= most + 1e-9
+    for value, grid, kept in zip(values, grids, (near.any(axis=1), near.any(axis=0)), strict=True):
+        low, high = (grid[kept].min(), grid[kept].max()) if kept.any() else (1.0, 0.0)
+        margin = (value.step or 1.0) / 4.0
+        program.require(
+            value.terms, low=low - margin - value.constant, high=high + margin - value.constant
+        )
+
+
+def _whole(values: FloatArray) -> bool:
+    return bool((values == np.round(values)).all())

@@ -1,23 +1,18 @@
-"""Solve mixed-integer programs with HiGHS: one, or several of which the best counts."""
+"""Solve mixed-integer programs with HiGHS, of which the best solution counts."""
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import optimize
 
 from equipoise._typing import FloatArray
-from equipoise.search.program import LinearProgram
+from equipoise.search.program import Counts, LinearProgram
 
-__all__ = ["Solution", "solve", "solve_in_turns"]
+__all__ = ["Solution", "solve_all"]
 
 STATUS = {0: "optimal", 1: "time limit", 2: "infeasible"}
-TURNS = (200, 2_000, 20_000, None)
-"""Nodes of the search tree that each program may use in its first turn, its second, and so on."""
-
-Split = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,41 +27,75 @@ class Solution:
         Coefficients; `None` if no feasible rule was found.
     cost : float, optional
         Value of the objective.
-    gap : float, optional
-        Relative distance of the cost from its proven bound.
+    bound : float
+        Proven to be no more than any cost.
     """
 
     status: str
     beta: FloatArray | None = None
     cost: float | None = None
-    gap: float | None = None
+    bound: float = -np.inf
+
+    @property
+    def gap(self) -> float | None:
+        """Relative distance of the cost from its bound; `None` where there is no such number."""
+        if self.cost is None or not np.isfinite(self.bound):
+            return None
+        return max(0.0, self.cost - self.bound) / max(abs(self.cost), np.finfo(float).tiny)
 
 
-def solve(
-    program: LinearProgram, beta: range, *, time_limit: float, node_limit: int | None = None
+def solve_all(
+    written: Callable[[Counts | None, float], tuple[LinearProgram, range]],
+    divisions: Sequence[Counts | None],
+    *,
+    start: tuple[FloatArray, float] | None,
+    least_cost: float,
+    deadline: float,
 ) -> Solution:
-    """Solve one program.
+    """Find the best solution of several programs; each must beat the best found so far.
 
     Parameters
     ----------
-    program : LinearProgram
-        What to minimise, and under which conditions.
-    beta : range
-        Numbers of the coefficients among its variables.
-    time_limit : float
-        Seconds.
-    node_limit : int, optional
-        Nodes of the search tree.
+    written : callable
+        Writes the program of a division, given a cost that must be beaten; returns it with the
+        numbers of its coefficients.
+    divisions : sequence
+        What the programs differ in, the most promising first.
+    start : array and float, optional
+        Coefficients and cost of a feasible rule.
+    least_cost : float
+        A cost that cannot be beaten; the search ends there.
+    deadline : float
+        When to stop, on the clock of `time.monotonic`.
 
     Returns
     -------
     Solution
     """
+    best = Solution(status="infeasible", bound=least_cost)
+    if start is not None:
+        best = replace(best, status="optimal", beta=start[0], cost=start[1])
+    for division in divisions:
+        cost = np.inf if best.cost is None else best.cost
+        if cost <= least_cost + 1e-9:
+            break
+        left = deadline - time.monotonic()
+        if left <= 0.0:
+            return replace(best, status="time limit")
+        found = _solve(*written(division, cost), time_limit=left)
+        if found.cost is not None:
+            best = replace(found, status="optimal", bound=least_cost)
+        if found.status not in {"optimal", "infeasible"}:
+            # Of the other divisions nothing is known.
+            bound = found.bound if len(divisions) == 1 else -np.inf
+            return replace(best, status=found.status, bound=max(least_cost, bound))
+    return best if best.cost is None else replace(best, bound=best.cost)
+
+
+def _solve(program: LinearProgram, beta: range, *, time_limit: float) -> Solution:
+    """Solve one program."""
     cost = np.zeros(len(program.low))
     cost[list(program.cost)] = list(program.cost.values())
-    options: dict[str, Any] = {"time_limit": time_limit}
-    if node_limit is not None:
-        options["node_limit"] = node_limit
     found = optimize.milp(
         cost,
         integrality=np.array(program.integer, dtype=np.int64),
@@ -76,73 +105,15 @@ def solve(
             [low for _, low, _ in program.rows],
             [high for _, _, high in program.rows],
         ),
-        options=options,
+        options={"time_limit": time_limit},
     )
     status = STATUS.get(found.status, str(found.message))
+    bound = -np.inf if found.mip_dual_bound is None else found.mip_dual_bound + program.constant
     if found.x is None:
-        return Solution(status=status)
-    finite = found.mip_gap is not None and np.isfinite(found.mip_gap)
+        return Solution(status=status, bound=bound)
     return Solution(
         status=status,
         beta=np.asarray(found.x)[list(beta)],
-        cost=float(found.fun),
-        gap=float(found.mip_gap) if finite else None,
+        cost=float(found.fun) + program.constant,
+        bound=bound,
     )
-
-
-def solve_in_turns(
-    written: Callable[[Split], tuple[LinearProgram, range]],
-    splits: Sequence[Split],
-    *,
-    floor: float,
-    time_limit: float,
-) -> Solution:
-    """Find the best solution of several programs.
-
-    Each gets a few nodes in turn, then those that are not settled get more; all must beat the best
-    found so far. Nodes, not seconds, divide the work, so that the same data give the same rule.
-
-    Parameters
-    ----------
-    written : callable
-        Writes the program of a split.
-    splits : sequence
-        What the programs differ in, the most promising first.
-    floor : float
-        A cost that cannot be beaten; the search ends there.
-    time_limit : float
-        Seconds for all together.
-
-    Returns
-    -------
-    Solution
-    """
-    deadline = time.monotonic() + time_limit
-    best = Solution(status="infeasible")
-    waiting = list(splits)
-    for nodes in TURNS:
-        unsettled = []
-        for split in waiting:
-            left = deadline - time.monotonic()
-            if left <= 0.0:
-                return _stopped(best, floor)
-            program, beta = written(split)
-            if best.cost is not None:
-                program.demand_less(best.cost)
-            found = solve(program, beta, time_limit=left, node_limit=nodes)
-            if found.status not in {"optimal", "infeasible"}:
-                unsettled.append(split)
-            if found.cost is not None:
-                best = Solution(status="optimal", beta=found.beta, cost=found.cost, gap=0.0)
-                if found.cost <= floor + 1e-9:
-                    return best
-        waiting = unsettled
-    return _stopped(best, floor) if waiting else best
-
-
-def _stopped(best: Solution, floor: float) -> Solution:
-    """Return the best so far, when its optimality is not proven."""
-    gap = None
-    if best.cost and np.isfinite(floor):
-        gap = abs(best.cost - floor) / abs(best.cost)
-    return Solution(status="time limit", beta=best.beta, cost=best.cost, gap=gap)

@@ -4,6 +4,7 @@ from sklearn.base import clone
 
 from equipoise.exceptions import ConvergenceError, InvalidParameterError
 from equipoise.search import LinearRule, ReweightedRule, TrainingSample, linear_rule, solver
+from equipoise.search.goal import Goal
 from equipoise.search.program import build_program, count_splits
 
 
@@ -135,20 +136,58 @@ def test_a_capacity_is_divided_between_two_groups_only(rng):
 def test_running_out_of_time_keeps_the_best_rule_so_far(monkeypatch):
     sample = population(np.random.default_rng(7), 24, d=2, real=True)
     X = np.column_stack([np.ones(24), sample.X / np.abs(sample.X).max(axis=0)])
-    options = {"objective": "fairness", "target": 0, "strictness": 1e-3, "epsilon": 1e-3}
-    seconds = iter([0.0] * 3)
+    goal = Goal.of(sample, objective="fairness", target=0, strictness=1e-3, tolerance=0.0)
+    seconds = iter([0.0] * 2)
     monkeypatch.setattr(solver.time, "monotonic", lambda: next(seconds, 1e9))
-    found = solver.solve_in_turns(
-        lambda counts: build_program(
-            sample, X, np.zeros(3), n_selected=7, tolerance=0.0, counts=counts, **options
+    found = solver.solve_all(
+        lambda counts, below: build_program(
+            sample,
+            X,
+            np.zeros(3),
+            goal,
+            n_selected=7,
+            epsilon=1e-3,
+            counts=counts,
+            below=below,
         ),
         count_splits(sample, 7),
-        floor=-1.0,
-        time_limit=60.0,
+        start=None,
+        least_cost=0.0,
+        deadline=60.0,
     )
     assert found.status == "time limit"
     assert found.beta is not None
     assert found.gap > 0
+
+
+@pytest.mark.parametrize(
+    ("real", "options"),
+    [
+        (False, {}),
+        (False, {"objective": "accuracy"}),
+        (True, {"capacity": 0.3}),
+        (True, {"capacity": 0.3, "objective": "accuracy"}),
+    ],
+)
+def test_a_start_changes_the_time_not_the_optimum(monkeypatch, real, options):
+    compared = 0
+    for seed in (0, 3, 7):
+        sample = population(np.random.default_rng(seed), 24, d=2, real=real)
+        rule = LinearRule(tolerance=0, **options)
+        helped = rule.select(sample).report
+        with monkeypatch.context() as patch:
+            patch.setattr(linear_rule, "best_direction", lambda *_, **__: None)
+            alone = rule.select(sample).report
+        assert helped["status"] == alone["status"]
+        if alone["status"] == "optimal":
+            compared += 1
+            target = int(np.argmin(alone["accuracy_status_quo"]))
+            if "objective" in options:
+                gain = helped["accuracy"][target] - alone["accuracy"][target]
+            else:
+                gain = helped["gap"] - alone["gap"]
+            assert gain == pytest.approx(0, abs=2e-5)
+    assert compared
 
 
 def test_gaps_within_the_tolerance_are_as_good_as_none(rng):
@@ -204,8 +243,9 @@ def test_large_samples_are_sampled_down_by_group(rng):
     assert len(algorithm.decide(sample.X)) == 500
 
 
-def test_no_feasible_rule_in_time_is_an_error_that_says_what_to_do(rng):
-    sample = population(rng, 100, d=5, real=True)
+def test_no_feasible_rule_in_time_is_an_error_that_says_what_to_do():
+    # No rule on three features meets the requirements; to prove it takes seconds.
+    sample = population(np.random.default_rng(7), 60, d=3, real=True)
     with pytest.raises(ConvergenceError, match="`ReweightedRule`"):
         LinearRule(capacity=0.3, time_limit=0.05).select(sample)
 

@@ -1,0 +1,150 @@
+"""A good linear rule from many random directions, for the exact search to start from.
+
+A program needs minutes to find a rule that a thousand random directions contain; what it alone can
+do is prove that there is no better one.
+"""
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from equipoise._typing import FloatArray, IntArray
+from equipoise.search.goal import Goal, utility_parts
+from equipoise.search.sample import TrainingSample
+
+__all__ = ["best_direction"]
+
+ROUNDS = 60
+DIRECTIONS = 500
+KEPT = 10
+
+
+def best_direction(
+    sample: TrainingSample,
+    X: FloatArray,
+    signs: FloatArray,
+    goal: Goal,
+    *,
+    n_selected: int | None,
+    epsilon: float,
+    deadline: float,
+    rng: np.random.Generator,
+) -> tuple[FloatArray, float] | None:
+    """Search directions at random, then near the best, and cut each where it serves the goal best.
+
+    Parameters
+    ----------
+    sample : TrainingSample
+        Rows.
+    X : array of shape (n, d + 1)
+        Scaled features, the intercept first.
+    signs : array of shape (d + 1,)
+        Allowed sign of each coefficient, 0 for both.
+    goal : Goal
+        What to reach.
+    n_selected : int, optional
+        How many rows to select.
+    epsilon : float
+        Distance from the hyperplane of rows that are not selected.
+    deadline : float
+        When to stop, on the clock of `time.monotonic`.
+    rng : numpy.random.Generator
+        Source of directions.
+
+    Returns
+    -------
+    beta : array of shape (d + 1,)
+        Coefficients of the best rule that meets all requirements; absolute values at most 1.
+    cost : float
+        What it achieves. `None` instead of both if no rule was found.
+    """
+    cuts = _Cuts.of(sample, goal, n_selected=n_selected, epsilon=epsilon)
+    kept = np.empty((0, X.shape[1]))
+    rank = np.empty((0, 2))
+    for _ in range(ROUNDS):
+        step = rng.normal(size=(DIRECTIONS, X.shape[1] - 1))
+        if len(kept):
+            near = rng.integers(0, len(kept), DIRECTIONS // 2)
+            size = 10.0 ** rng.uniform(-3.0, 0.0, (len(near), 1))
+            step[: len(near)] = kept[near, 1:] + size * step[: len(near)]
+        step = np.where(signs[1:] * step < 0.0, 0.0, step)
+        step /= np.maximum(np.abs(step).max(axis=1, keepdims=True), np.finfo(float).tiny)
+        beta, found = cuts.best(step, X[:, 1:])
+        kept, rank = np.concatenate([kept, beta]), np.concatenate([rank, found])
+        best = np.lexsort(rank.T[::-1])[:KEPT]
+        kept, rank = kept[best], rank[best]
+        if tuple(rank[0]) <= (0.0, goal.least_cost) or time.monotonic() > deadline:
+            break
+    if rank[0, 0] > 0.0:
+        return None
+    return kept[0], float(rank[0, 1])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Cuts:
+    """Sums that give the utilities of all rules "select the k highest scores"."""
+
+    nobody: FloatArray
+    change: FloatArray
+    fairness: tuple[int, ...]
+    goal: Goal
+    n_selected: int | None
+    epsilon: float
+
+    @classmethod
+    def of(
+        cls, sample: TrainingSample, goal: Goal, *, n_selected: int | None, epsilon: float
+    ) -> "_Cuts":
+        utilities, fairness = sample.criteria
+        member = (sample.group[:, None] == np.arange(sample.n_groups)).astype(float)
+        nobody, change = [], []
+        for utility in utilities:
+            u0, du, w0, dw = utility_parts(utility, len(sample.y))
+            nobody += [u0 @ member, w0 @ member]
+            change += [du[:, None] * member, dw[:, None] * member]
+        return cls(
+            nobody=np.stack(nobody),
+            change=np.stack(change, axis=1),
+            fairness=fairness,
+            goal=goal,
+            n_selected=n_selected,
+            epsilon=epsilon,
+        )
+
+    def best(self, slopes: FloatArray, X: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the best rule of each direction, and its (violation, cost)."""
+        score = slopes @ X.T
+        order = np.argsort(-score, axis=1, kind="stable")
+        ranked = np.take_along_axis(score, order, axis=1)
+        middle = (ranked[:, :-1] + ranked[:, 1:] + self.epsilon) / 2.0
+        # The intercept must fit into the box as well; what is scaled down keeps its distance.
+        scale = np.maximum(1.0, np.abs(middle))
+        clear = ranked[:, :-1] - ranked[:, 1:] >= 1.01 * self.epsilon * scale
+        violation, cost = self._judged(order)
+        violation = np.where(clear, violation, np.inf)
+        if self.n_selected is not None:
+            only = np.arange(violation.shape[1]) == self.n_selected - 1
+            violation = np.where(only, violation, np.inf)
+        violation = np.maximum(violation, 0.0)
+        cut = _first_of_least(violation, cost)
+        row = np.arange(len(slopes))
+        beta = np.column_stack([-middle[row, cut], slopes]) / scale[row, cut][:, None]
+        return beta, np.column_stack([violation[row, cut], cost[row, cut]])
+
+    def _judged(self, order: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Judge every cut but the one that selects everyone."""
+        sums = self.nobody + np.cumsum(self.change[order[:, :-1]], axis=1)
+        top, bottom = sums[..., 0::2, :], sums[..., 1::2, :]
+        defined = (bottom > 0.0).all(axis=(-2, -1))
+        value = top / np.where(bottom > 0.0, bottom, 1.0)
+        gaps = np.ptp(value[..., list(self.fairness), :], axis=-1)
+        cost, violation = self.goal.judge(value[..., 0, :], gaps)
+        return np.where(defined, violation, np.inf), cost
+
+
+def _first_of_least(violation: FloatArray, cost: FloatArray) -> IntArray:
+    """Return the place, in each row, of the least cost among the least violations."""
+    least = violation == violation.min(axis=1, keepdims=True)
+    place: IntArray = np.argmin(np.where(least, cost, np.inf), axis=1)
+    return place
