@@ -601,7 +601,8 @@ class Audit:
             Findings are the requirements; `joint` is the claim that all are met. `details` has, for
             each split, the value of candidate (`a1`) and status quo (`a0`) and the p-value of every
             requirement; `deltas`, the largest improvements that are shown; which requirement binds;
-            and, if nothing is shown, whether data or search is the likely limit.
+            if nothing is shown, whether data or search is the likely limit; and, in memory only,
+            the fitted `candidates` of the splits, whose `decide` takes new rows.
 
         Examples
         --------

@@ -1,6 +1,7 @@
 """Test whether there is a less discriminatory alternative to the status quo."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -244,7 +245,7 @@ def _evaluate_split(
     directions = _directions(setting, sample, f"the training part of split {number}")
     algorithm = rule.select(sample)
     decided = algorithm.decide(setting.rows.X[test], weight=setting.weight(test))
-    return judge(
+    judged = judge(
         setting,
         test,
         np.column_stack([setting.status_quo(test), decided]),
@@ -255,6 +256,7 @@ def _evaluate_split(
         rng,
         number=number,
     )
+    return replace(judged, algorithm=algorithm)
 
 
 def _check_groups(rows: DecisionRows, part: IntArray, where: str) -> None:

@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 from equipoise._typing import SplitRule
 from equipoise.audits.decision_rows import DecisionRows
+from equipoise.search.sample import Algorithm
 from equipoise.stats.improvability import CriterionTest, ImprovementQuestion, ImprovementTest
 from equipoise.stats.improvement_region import SplitEvidence
 
@@ -43,6 +44,7 @@ class SplitResult:
     selected: list[list[float]]
     same: bool
     cutoff_p_values: tuple[float, float] | None
+    algorithm: Algorithm | None = None
 
     @property
     def tests(self) -> tuple[CriterionTest, ...]:

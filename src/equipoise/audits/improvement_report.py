@@ -10,7 +10,7 @@ from equipoise._typing import SplitRule
 from equipoise.audits.finding import ConfidenceInterval, Decision, Finding, JointTest, Note
 from equipoise.audits.improvement_form import Criterion, Form, SplitResult
 from equipoise.audits.improvement_notes import remarks
-from equipoise.audits.result import AuditResult
+from equipoise.audits.result import CANDIDATES, AuditResult
 from equipoise.stats.improvability import CriterionTest
 from equipoise.stats.improvement_region import DeltaCurve, delta_curve
 from equipoise.stats.split_combination import central_p_value, combine_splits
@@ -170,6 +170,9 @@ def _details(
             for name, curve in curves.items()
         },
     }
+    fitted = [split.algorithm for split in splits if split.algorithm is not None]
+    if fitted:
+        found[CANDIDATES] = fitted
     cutoffs = [split.cutoff_p_values for split in splits if split.cutoff_p_values is not None]
     if len(cutoffs) == len(splits):
         fixed, moving = (

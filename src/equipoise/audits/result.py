@@ -10,7 +10,7 @@ from equipoise.exceptions import InvalidParameterError
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["COLUMNS", "SCHEMA_VERSION", "AuditResult"]
+__all__ = ["CANDIDATES", "COLUMNS", "SCHEMA_VERSION", "AuditResult"]
 
 SCHEMA_VERSION = 1
 
@@ -31,6 +31,9 @@ COLUMNS = (
     "notes",
 )
 """Columns of `AuditResult.to_frame`, the same for every audit."""
+
+CANDIDATES = "candidates"
+"""The one entry of `AuditResult.details` that lives in memory only: fitted algorithms."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +59,8 @@ class AuditResult:
     notes : tuple of Note
         Remarks on the whole audit.
     details : dict
-        Numbers beyond the table; JSON-safe, its keys are documented with each audit.
+        Numbers beyond the table; its keys are documented with each audit. JSON-safe but for the
+        fitted algorithms of improvability under ``"candidates"``, which `to_dict` leaves out.
     """
 
     audit: str
@@ -127,7 +131,7 @@ class AuditResult:
             ],
             "joint": joint,
             "notes": [_note(note) for note in self.notes],
-            "details": self.details,
+            "details": {name: v for name, v in self.details.items() if name != CANDIDATES},
         }
 
     @classmethod

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from equipoise.audits.formats import shortened
+from equipoise.audits.formats import estimand_words, shortened
 from equipoise.exceptions import InvalidParameterError
 from equipoise.plot.intervals import new_axes
 
@@ -128,7 +128,7 @@ def split_p_values(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes"
             color=COLOURS[k % len(COLOURS)],
             ms=4,
             lw=0.8,
-            label=shortened(name, 40),
+            label=shortened(estimand_words(name), 40),
         )
     level = result.alpha / 2 if len(splits) > 1 else result.alpha
     words = "alpha / 2 (median)" if len(splits) > 1 else "alpha"

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from equipoise.audits.formats import number, p_value
+from equipoise.audits.formats import estimand_words, number, p_value
 from equipoise.audits.result import AuditResult
 
 __all__ = ["PlainTable", "improvement_tables"]
@@ -38,7 +38,7 @@ def improvement_tables(result: AuditResult) -> tuple[PlainTable, ...]:
         rows=tuple(
             (
                 str(split["split"]),
-                criterion["criterion"],
+                estimand_words(criterion["criterion"]),
                 number(criterion["a1"]),
                 number(criterion["a0"]),
                 p_value(criterion["p_value"]),

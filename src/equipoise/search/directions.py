@@ -16,6 +16,7 @@ from equipoise.search.sample import TrainingSample
 __all__ = ["best_direction"]
 
 ROUNDS = 60
+"""Rounds where every direction is judged at all cuts; ten times as many where at one."""
 DIRECTIONS = 500
 KEPT = 10
 
@@ -59,10 +60,12 @@ def best_direction(
     cost : float
         What it achieves. `None` instead of both if no rule was found.
     """
+    if n_selected is not None and not 0 < n_selected < len(X):
+        return None
     cuts = _Cuts.of(sample, goal, n_selected=n_selected, epsilon=epsilon)
     kept = np.empty((0, X.shape[1]))
     rank = np.empty((0, 2))
-    for _ in range(ROUNDS):
+    for _ in range(ROUNDS if n_selected is None else 10 * ROUNDS):
         step = rng.normal(size=(DIRECTIONS, X.shape[1] - 1))
         if len(kept):
             near = rng.integers(0, len(kept), DIRECTIONS // 2)
@@ -117,24 +120,26 @@ class _Cuts:
         score = slopes @ X.T
         order = np.argsort(-score, axis=1, kind="stable")
         ranked = np.take_along_axis(score, order, axis=1)
-        middle = (ranked[:, :-1] + ranked[:, 1:] + self.epsilon) / 2.0
+        if self.n_selected is None:
+            cuts = slice(0, score.shape[1] - 1)
+            sums = np.cumsum(self.change[order[:, :-1]], axis=1)
+        else:
+            cuts = slice(self.n_selected - 1, self.n_selected)
+            sums = self.change[order[:, : self.n_selected]].sum(axis=1, keepdims=True)
+        last, next_one = ranked[:, :-1][:, cuts], ranked[:, 1:][:, cuts]
+        middle = (last + next_one + self.epsilon) / 2.0
         # The intercept must fit into the box as well; what is scaled down keeps its distance.
         scale = np.maximum(1.0, np.abs(middle))
-        clear = ranked[:, :-1] - ranked[:, 1:] >= 1.01 * self.epsilon * scale
-        violation, cost = self._judged(order)
-        violation = np.where(clear, violation, np.inf)
-        if self.n_selected is not None:
-            only = np.arange(violation.shape[1]) == self.n_selected - 1
-            violation = np.where(only, violation, np.inf)
-        violation = np.maximum(violation, 0.0)
+        violation, cost = self._judged(self.nobody + sums)
+        clear = last - next_one >= 1.01 * self.epsilon * scale
+        violation = np.where(clear, np.maximum(violation, 0.0), np.inf)
         cut = _first_of_least(violation, cost)
         row = np.arange(len(slopes))
         beta = np.column_stack([-middle[row, cut], slopes]) / scale[row, cut][:, None]
         return beta, np.column_stack([violation[row, cut], cost[row, cut]])
 
-    def _judged(self, order: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Judge every cut but the one that selects everyone."""
-        sums = self.nobody + np.cumsum(self.change[order[:, :-1]], axis=1)
+    def _judged(self, sums: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return violation and cost of rules with the given sums."""
         top, bottom = sums[..., 0::2, :], sums[..., 1::2, :]
         defined = (bottom > 0.0).all(axis=(-2, -1))
         value = top / np.where(bottom > 0.0, bottom, 1.0)

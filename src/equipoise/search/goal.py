@@ -7,7 +7,7 @@ import numpy as np
 from equipoise._typing import FloatArray, SearchObjective
 from equipoise.search.sample import TrainingSample, Utility
 
-__all__ = ["Goal", "utility_parts"]
+__all__ = ["Goal", "utility_by_group", "utility_gaps", "utility_parts"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +26,8 @@ class Goal:
         Gap that every fairness utility may have at most.
     tolerance : float
         Gaps up to this are as good as none.
+    relaxed : bool
+        Whether the objective is the least violation of the requirements instead.
     """
 
     objective: SearchObjective
@@ -33,6 +35,7 @@ class Goal:
     floors: FloatArray
     widest: FloatArray
     tolerance: float
+    relaxed: bool = False
 
     @classmethod
     def of(
@@ -45,12 +48,11 @@ class Goal:
         tolerance: float,
     ) -> "Goal":
         """Derive the goal from the status quo, to be bettered by `strictness` (iota)."""
-        floors = _by_group(sample, sample.accuracy) + strictness
+        floors = utility_by_group(sample, sample.accuracy, sample.status_quo) + strictness
         widest = np.full(len(sample.fairness), np.inf)
         if objective == "accuracy":
             floors[target] = -np.inf
-            gaps = [np.ptp(_by_group(sample, utility)) for utility in sample.fairness]
-            widest = np.array(gaps) - strictness
+            widest = utility_gaps(sample, sample.status_quo) - strictness
         return cls(
             objective=objective, target=target, floors=floors, widest=widest, tolerance=tolerance
         )
@@ -58,6 +60,8 @@ class Goal:
     @property
     def least_cost(self) -> float:
         """A cost that no rule can beat."""
+        if self.relaxed:
+            return 0.0
         return self.tolerance if self.objective == "fairness" else -np.inf
 
     def judge(self, accuracy: FloatArray, gaps: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -73,11 +77,13 @@ class Goal:
         Returns
         -------
         cost, violation : array of shape (...)
-            The violation is positive where a requirement is not met.
+            The violation is positive where a requirement is not met, or is the cost itself.
         """
         violation = np.maximum(
             (self.floors - accuracy).max(axis=-1), (gaps - self.widest).max(axis=-1)
         )
+        if self.relaxed:
+            return np.maximum(violation, 0.0), np.zeros_like(violation)
         if self.objective == "accuracy":
             return -accuracy[..., self.target], violation
         return np.maximum(gaps.max(axis=-1), self.tolerance), violation
@@ -91,7 +97,15 @@ def utility_parts(
     return u0, u1 - u0, w0, w1 - w0
 
 
-def _by_group(sample: TrainingSample, utility: Utility) -> FloatArray:
-    u, w = utility(sample.status_quo)
-    rows = [sample.group == g for g in range(sample.n_groups)]
-    return np.array([u[r].sum() / w[r].sum() for r in rows])
+def utility_by_group(sample: TrainingSample, utility: Utility, d: FloatArray) -> FloatArray:
+    """Return the utility of decisions `d` in every group; zero where nobody counts."""
+    u, w = utility(d)
+    top = np.bincount(sample.group, weights=u, minlength=sample.n_groups)
+    bottom = np.bincount(sample.group, weights=w, minlength=sample.n_groups)
+    return np.asarray(top / np.where(bottom == 0, 1.0, bottom))
+
+
+def utility_gaps(sample: TrainingSample, d: FloatArray) -> FloatArray:
+    """Return the gap between groups in every fairness utility of decisions `d`."""
+    values = [utility_by_group(sample, utility, d) for utility in sample.fairness]
+    return np.array([np.ptp(value) for value in values])

@@ -12,7 +12,7 @@ from equipoise._checks import check_fraction, check_integer, check_number, check
 from equipoise._typing import FloatArray, IntArray, SearchObjective
 from equipoise.exceptions import ConvergenceError, InvalidParameterError
 from equipoise.search.directions import best_direction
-from equipoise.search.goal import Goal
+from equipoise.search.goal import Goal, utility_by_group, utility_gaps, utility_parts
 from equipoise.search.program import Counts, LinearProgram, build_program, count_splits
 from equipoise.search.reweighted import LinearAlgorithm
 from equipoise.search.sample import TrainingSample
@@ -151,10 +151,17 @@ class LinearRule(BaseEstimator):  # type: ignore[misc]
         scale = np.where(scale > 0, scale, 1.0)
         X = np.column_stack([np.ones(len(rows)), part.X[:, columns] / scale])
         started = time.monotonic()
-        solution = self._solve(part, X, signs, relaxed=False)
+        goal = Goal.of(
+            part,
+            objective=self.objective,
+            target=self._target(part),
+            strictness=self.strictness,
+            tolerance=self.tolerance,
+        )
+        solution = self._solve(part, X, signs, goal)
         status = solution.status
         if status == "infeasible":
-            solution = self._solve(part, X, signs, relaxed=True)
+            solution = self._solve(part, X, signs, replace(goal, relaxed=True))
         seconds = time.monotonic() - started
         beta = solution.beta
         if beta is None:
@@ -175,24 +182,17 @@ class LinearRule(BaseEstimator):  # type: ignore[misc]
             "solver_gap": solution.gap,
             "seconds": round(seconds, 3),
             "rows": len(rows),
-            **_training_report(part, rule, status, self.strictness),
+            **_training_report(part, rule, goal, status),
         }
         return replace(rule, report=report)
 
     def _solve(
-        self, sample: TrainingSample, X: FloatArray, signs: FloatArray, *, relaxed: bool
+        self, sample: TrainingSample, X: FloatArray, signs: FloatArray, goal: Goal
     ) -> Solution:
         deadline = time.monotonic() + self.time_limit
         n_selected = None
         if self.capacity is not None:
             n_selected = int(np.floor(check_fraction("capacity", self.capacity) * len(X) + 1e-9))
-        goal = Goal.of(
-            sample,
-            objective=self.objective,
-            target=self._target(sample),
-            strictness=self.strictness,
-            tolerance=self.tolerance,
-        )
 
         def written(counts: Counts | None, below: float) -> tuple[LinearProgram, range]:
             return build_program(
@@ -202,13 +202,12 @@ class LinearRule(BaseEstimator):  # type: ignore[misc]
                 goal,
                 n_selected=n_selected,
                 epsilon=self.epsilon,
-                relaxed=relaxed,
                 counts=counts,
                 below=below,
             )
 
-        if relaxed:
-            # Requirements are linear as they are; only a gap of means over the selected is not.
+        if goal.relaxed and utility_parts(sample.accuracy, len(X))[3].any():
+            # The program measures what is missing of a ratio by the denominator of the status quo.
             return solve_all(written, [None], start=None, least_cost=0.0, deadline=deadline)
         start = best_direction(
             sample,
@@ -222,7 +221,7 @@ class LinearRule(BaseEstimator):  # type: ignore[misc]
         )
         return solve_all(
             written,
-            count_splits(sample, n_selected) or [None],
+            [None] if goal.relaxed else count_splits(sample, n_selected) or [None],
             start=start,
             least_cost=goal.least_cost,
             deadline=deadline,
@@ -231,8 +230,7 @@ class LinearRule(BaseEstimator):  # type: ignore[misc]
     def _target(self, sample: TrainingSample) -> int:
         if self.target is not None:
             return self.target
-        u, w = sample.accuracy(sample.status_quo)
-        return int(np.argmin(_by_group(u, w, sample)))
+        return int(np.argmin(utility_by_group(sample, sample.accuracy, sample.status_quo)))
 
     def _check(self, sample: TrainingSample) -> None:
         check_option("objective", self.objective, SearchObjective)
@@ -291,32 +289,21 @@ def _rows_of(sample: TrainingSample, rows: IntArray) -> TrainingSample:
     )
 
 
-def _by_group(u: FloatArray, w: FloatArray, sample: TrainingSample) -> FloatArray:
-    top = np.bincount(sample.group, weights=u, minlength=sample.n_groups)
-    bottom = np.bincount(sample.group, weights=w, minlength=sample.n_groups)
-    return np.asarray(top / np.where(bottom == 0, 1.0, bottom))
-
-
 def _training_report(
-    sample: TrainingSample, rule: LinearAlgorithm, status: str, strictness: float
+    sample: TrainingSample, rule: LinearAlgorithm, goal: Goal, status: str
 ) -> dict[str, Any]:
     """Say what the recomputed decisions achieve on the rows of the program."""
     d = rule.decide(sample.X)
-    before = _by_group(*sample.accuracy(sample.status_quo), sample)
-    after = _by_group(*sample.accuracy(d), sample)
-    gaps = [
-        [float(np.ptp(_by_group(*utility(x), sample))) for utility in sample.fairness]
-        for x in (sample.status_quo, d)
-    ]
+    before, after = (utility_by_group(sample, sample.accuracy, x) for x in (sample.status_quo, d))
+    gaps_before, gaps = (utility_gaps(sample, x) for x in (sample.status_quo, d))
     found: dict[str, Any] = {
         "accuracy_status_quo": before.tolist(),
         "accuracy": after.tolist(),
-        "gap_status_quo": max(gaps[0]),
-        "gap": max(gaps[1]),
-        "improves_training": bool(
-            (after > before).all() and all(b < a for a, b in zip(*gaps, strict=True))
-        ),
+        "gap_status_quo": float(gaps_before.max()),
+        "gap": float(gaps.max()),
+        "improves_training": bool((after > before).all() and (gaps < gaps_before).all()),
     }
     if status == "infeasible":
-        found["least_violation"] = float(max((before + strictness - after).max(), 0.0))
+        _, violation = goal.judge(after, gaps)
+        found["least_violation"] = float(np.maximum(violation, 0.0))
     return found

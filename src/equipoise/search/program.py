@@ -106,7 +106,6 @@ def build_program(
     *,
     n_selected: int | None,
     epsilon: float,
-    relaxed: bool = False,
     counts: Counts | None = None,
     below: float = np.inf,
 ) -> tuple[LinearProgram, range]:
@@ -126,8 +125,6 @@ def build_program(
         How many rows to select.
     epsilon : float
         Distance from the hyperplane of rows that are not selected.
-    relaxed : bool
-        Instead of the objective, minimise the largest violation of the requirements.
     counts : pair of int, optional
         How many rows of each group to select: ratios over the selected are then linear.
     below : float
@@ -142,29 +139,31 @@ def build_program(
     beta, decision = _linear_rule(program, X, signs, epsilon)
     selection = _Selection(decision=decision, total=n_selected, counts=counts)
     _require_capacity(program, sample, selection)
-    slack = None
-    if relaxed:
-        slack = program.variables(1, 0.0, np.inf)[0]
+    most_cost = below - LEAST_GAIN
+    slack, most_slack = None, 0.0
+    if goal.relaxed:
+        slack, most_slack = program.variables(1, 0.0, most_cost)[0], most_cost
         program.cost[slack] = 1.0
     _require_accuracy(program, sample, decision, goal, slack)
     if goal.objective == "accuracy":
         for utility, most in zip(sample.fairness, goal.widest, strict=True):
-            _bound_gap(program, sample, utility, selection, most=float(most), extra=slack)
-        if not relaxed:
+            values = _bound_gap(program, sample, utility, selection, most=float(most), extra=slack)
+            floors = goal.floors - most_slack if utility is sample.accuracy else None
+            _keep_attainable(program, values, floors, float(most) + most_slack)
+        if not goal.relaxed:
             aim = _expressions(program, sample, sample.accuracy, selection)[goal.target]
             program.constant = -aim.constant
             program.cost |= {j: -v for j, v in aim.terms.items()}
-            program.require(dict(program.cost), high=below - LEAST_GAIN - program.constant)
-    elif not relaxed:
+            program.require(dict(program.cost), high=most_cost - program.constant)
+    elif not goal.relaxed:
         # The relaxed program reaches a gap of zero, whole decisions often cannot: a floor just
         # above zero lets the solver stop at a rule that is as good as one can tell.
-        most = below - LEAST_GAIN
-        gap = program.variables(1, goal.tolerance, most)[0]
+        gap = program.variables(1, goal.tolerance, most_cost)[0]
         program.cost[gap] = 1.0
         for utility in dict.fromkeys(sample.fairness):
             values = _bound_gap(program, sample, utility, selection, most=0.0, extra=gap)
             floors = goal.floors if utility is sample.accuracy else None
-            _keep_attainable(program, values, floors, most)
+            _keep_attainable(program, values, floors, most_cost)
     return program, beta
 
 

@@ -77,6 +77,20 @@ def test_highest_accuracy_is_that_of_an_exhaustive_search(seed):
         assert report["status"] == "infeasible"
 
 
+def test_least_violation_counts_a_gap_that_cannot_shrink():
+    sample = TrainingSample.from_arrays(
+        X=[[0.1], [0.9], [0.4], [0.1], [0.9], [0.4]],
+        y=[0, 1, 0, 0, 1, 0],
+        group=[0, 0, 0, 1, 1, 1],
+        status_quo=[0, 1, 1, 0, 1, 1],
+        accuracy="accuracy",
+    )
+    report = LinearRule(objective="accuracy", strictness=0.01).select(sample).report
+    assert report["status"] == "infeasible"
+    assert report["accuracy"] == [1.0, 1.0]
+    assert report["least_violation"] == pytest.approx(0.01)
+
+
 def test_ratio_utility_with_capacity_is_that_of_an_exhaustive_search():
     found = 0
     for seed in range(6):
