@@ -157,8 +157,10 @@ def index_surface(
     steps = np.linspace(0.0, 1.0, 81)
     unit, split = np.meshgrid(steps[:-1], steps)
     mean = unit + (1.0 - unit) * (low + (high - low) * split)
-    safe = np.maximum(mean, 1e-9)
-    index = np.maximum(index_from_mean(safe, unit, low=low, high=high, order=order), 0.0)
+    # Where everyone has nothing there is no index.
+    defined = np.where(mean > 0.0, mean, 1.0)
+    index = np.maximum(index_from_mean(defined, unit, low=low, high=high, order=order), 0.0)
+    index = np.ma.masked_where(mean <= 0.0, index)
     filled = axes.contourf(mean, unit, index, levels=14, cmap="cividis")
     axes.figure.colorbar(filled, ax=axes, label=f"index of order {order:g}")
     closed = np.vstack([corners, corners[:1]])

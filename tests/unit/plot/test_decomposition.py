@@ -80,6 +80,13 @@ def test_surface_stays_inside_its_triangle_and_shows_the_turning_points():
     assert len(falling) == 1
 
 
+def test_the_corner_where_nobody_has_anything_does_not_set_the_scale():
+    axes = index_surface(low=0.0, high=0.8, order=1.0)
+    colorbar = next(other for other in axes.figure.axes if other is not axes)
+    # The smallest mean on the grid is .8 / 80: the index there is that of one in eighty.
+    assert colorbar.get_ylim()[1] < 6.0
+
+
 def test_threshold_curve_shades_where_the_ratio_holds(capped):
     axes = threshold_curve(capped)
     lines = drawn(axes)
