@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from equipoise._typing import FloatArray, SearchObjective
+from equipoise.exceptions import GroupTooSmallError
 from equipoise.search.sample import TrainingSample, Utility
 
 __all__ = ["Goal", "utility_by_group", "utility_gaps", "utility_parts"]
@@ -48,6 +49,15 @@ class Goal:
         tolerance: float,
     ) -> "Goal":
         """Derive the goal from the status quo, to be bettered by `strictness` (iota)."""
+        for utility in (sample.accuracy, *sample.fairness):
+            _, w = utility(sample.status_quo)
+            known = np.bincount(sample.group, weights=w, minlength=sample.n_groups) > 0
+            if not known.all():
+                name = (sample.names or [*map(str, range(sample.n_groups))])[int(known.argmin())]
+                raise GroupTooSmallError(
+                    f"the status quo has no utility in group {name!r} of the training rows: nobody"
+                    " there counts for the metric. Merge groups, or choose another metric."
+                )
         floors = utility_by_group(sample, sample.accuracy, sample.status_quo) + strictness
         widest = np.full(len(sample.fairness), np.inf)
         if objective == "accuracy":

@@ -141,6 +141,10 @@ class LinearRule(BaseEstimator):  # type: ignore[misc]
         ------
         ConvergenceError
             If the time limit passes before any feasible rule is found.
+        GroupTooSmallError
+            If the status quo has no utility in some group, for instance as it selects nobody.
+        InvalidParameterError
+            If no linear rule keeps to the capacity.
         """
         self._check(sample)
         rows = _sampled(sample.group, self.max_rows, self.random_state)
@@ -164,6 +168,12 @@ class LinearRule(BaseEstimator):  # type: ignore[misc]
             solution = self._solve(part, X, signs, replace(goal, relaxed=True))
         seconds = time.monotonic() - started
         beta = solution.beta
+        if beta is None and solution.status == "infeasible":
+            raise InvalidParameterError(
+                "no linear rule selects as many rows as `capacity` asks for, with someone of every"
+                f" group on whom the metric rests, of these {len(rows)}: rows with equal features"
+                " are decided alike. Change `capacity`, or use `ReweightedRule`."
+            )
         if beta is None:
             raise ConvergenceError(
                 f"the solver found no feasible rule for {len(rows)} rows within"
@@ -193,6 +203,11 @@ class LinearRule(BaseEstimator):  # type: ignore[misc]
         n_selected = None
         if self.capacity is not None:
             n_selected = int(np.floor(check_fraction("capacity", self.capacity) * len(X) + 1e-9))
+            if n_selected < 1:
+                raise InvalidParameterError(
+                    f"a capacity of {self.capacity:g} selects nobody of {len(X)} rows; raise it, or"
+                    " raise `max_rows`."
+                )
 
         def written(counts: Counts | None, below: float) -> tuple[LinearProgram, range]:
             return build_program(

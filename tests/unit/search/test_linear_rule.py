@@ -2,7 +2,11 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from equipoise.exceptions import ConvergenceError, InvalidParameterError
+from equipoise.exceptions import (
+    ConvergenceError,
+    GroupTooSmallError,
+    InvalidParameterError,
+)
 from equipoise.search import LinearRule, ReweightedRule, TrainingSample, linear_rule, solver
 from equipoise.search.goal import Goal
 from equipoise.search.program import build_program, count_splits
@@ -272,11 +276,58 @@ def test_no_feasible_rule_in_time_is_an_error_that_says_what_to_do():
         ({"target": 2}, "group from 0 to 1; got 2"),
         ({"increasing": ["x0"], "decreasing": ["x0"]}, "both increasing and decreasing"),
         ({"time_limit": 0}, "`time_limit`"),
+        ({"capacity": 0.01}, "selects nobody of 20 rows"),
     ],
 )
 def test_bad_options_are_explained(rng, options, message):
     with pytest.raises(InvalidParameterError, match=message):
         LinearRule(**options).select(population(rng, 20))
+
+
+def test_a_capacity_that_ties_do_not_allow_is_explained():
+    sample = TrainingSample.from_arrays(
+        X=np.ones((6, 1)),
+        y=[0, 1, 0, 1, 0, 1],
+        group=[0, 0, 0, 1, 1, 1],
+        status_quo=[0, 1, 1, 0, 1, 1],
+        accuracy="accuracy",
+    )
+    with pytest.raises(InvalidParameterError, match="equal features are decided alike"):
+        LinearRule(capacity=0.5).select(sample)
+
+
+def test_a_status_quo_without_utility_in_a_group_is_explained():
+    sample = TrainingSample.from_arrays(
+        X=np.arange(6.0)[:, None],
+        y=[0, 1, 0, 1, 0, 1],
+        group=["a", "a", "a", "b", "b", "b"],
+        status_quo=[0, 1, 1, 0, 0, 0],
+        accuracy="selected_outcome",
+    )
+    with pytest.raises(GroupTooSmallError, match="no utility in group 'b'"):
+        LinearRule().select(sample)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_small_tied_and_constant_samples_give_a_rule_or_an_explanation(seed):
+    rng = np.random.default_rng(seed)
+    m, n_groups = int(rng.integers(4, 16)), int(rng.integers(2, 4))
+    X = rng.integers(-2, 3, size=(m, 2)) * rng.choice([0.0, 1.0, 1e6, 1e-6], size=2)
+    sample = TrainingSample.from_arrays(
+        X=X,
+        y=rng.integers(0, 2, m),
+        group=np.concatenate([np.arange(n_groups), rng.integers(0, n_groups, m - n_groups)]),
+        status_quo=rng.integers(0, 2, m),
+        accuracy=str(rng.choice(["accuracy", "selected_outcome", "tpr"])),
+    )
+    objective = str(rng.choice(["fairness", "accuracy"]))
+    rule = LinearRule(objective=objective, capacity=(None, 0.3, 0.9)[seed % 3])
+    try:
+        report = rule.select(sample).report
+    except (GroupTooSmallError, InvalidParameterError):
+        return
+    assert report["status"] in {"optimal", "infeasible"}
+    assert np.isfinite(report["gap"])
 
 
 def test_weights_are_refused(rng):
