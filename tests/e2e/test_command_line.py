@@ -225,6 +225,41 @@ def test_json_to_stdout_is_json_alone(run, loans):
     assert len(json.loads(done.stdout)["checks"]) == 2
 
 
+def test_what_a_solver_prints_does_not_spoil_the_json(loans):
+    code = (
+        "import os, sys, equipoise.cli.delivery as delivery\n"
+        "from equipoise.cli.app import main\n"
+        "execute = delivery.execute\n"
+        "def noisy(*args, **options):\n"
+        "    os.write(1, b'solver: done\\n')\n"
+        "    return execute(*args, **options)\n"
+        "delivery.execute = noisy\n"
+        "main(sys.argv[1:])\n"
+    )
+    process = start(
+        ["-c", code], "audit", write_plan(loans.parent), "--json", "-", cwd=loans.parent
+    )
+    stdout, stderr = process.communicate(timeout=60)
+    assert len(json.loads(stdout)["checks"]) == 2
+    assert "solver: done" in stderr
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-"])
+def test_a_closed_stream_does_not_stop_the_audit(loans, closed):
+    plan = write_plan(loans.parent)
+    command = f'"$0" -m equipoise.cli.app audit "$1" --output report.html {closed}'
+    done = subprocess.run(
+        ["/bin/sh", "-c", command, sys.executable, str(plan)],
+        cwd=loans.parent,
+        env=os.environ | {"PYTHONPATH": SRC},
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert (loans.parent / "report.html").exists()
+
+
 def test_bonferroni_shares_the_level_among_the_checks(run, loans):
     text = PLAN + '\n[report]\nmultiplicity = "bonferroni"\nalpha = 0.1\n'
     done = run("audit", write_plan(loans.parent, text=text), "--json", "-", cwd=loans.parent)

@@ -4,6 +4,7 @@ Results go to stdout, messages and progress to stderr. Exit codes: 0 done; 1 the
 ``--fail-on`` tripped; 2 wrong usage or data, one line, no traceback; 130 interrupted.
 """
 
+import os
 import sys
 
 import typer
@@ -51,10 +52,22 @@ def options(
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and leave with its exit code."""
+    if sys.stdout is sys.__stdout__ and sys.stdout is not None and sys.stderr is not None:
+        _keep_stdout()
     for stream in (sys.stdout, sys.stderr):
-        # A terminal that cannot show a group's name shows "?" instead of stopping the audit.
-        stream.reconfigure(errors="replace")  # type: ignore[union-attr]
+        # A terminal that cannot show a group's name shows "?" instead of stopping the audit; a
+        # stream that the caller closed is `None`.
+        if stream is not None:
+            stream.reconfigure(errors="replace")  # type: ignore[union-attr]
     sys.exit(_run(arguments))
+
+
+def _keep_stdout() -> None:
+    """Keep stdout for results: what a solver prints on its own account goes to stderr."""
+    shared = sys.stdout
+    own = os.dup(shared.fileno())
+    os.dup2(sys.stderr.fileno(), shared.fileno())
+    sys.stdout = os.fdopen(own, "w", encoding=shared.encoding, buffering=1)
 
 
 def _run(arguments: list[str] | None) -> int:
