@@ -19,6 +19,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from equipoise.data.datasets import ADULT_COLUMNS
 from equipoise.mitigation import EntropyCappedClassifier
 from equipoise.mitigation.penalised_logistic import PenalisedLogistic
 from equipoise.stats import entropy_thresholds
@@ -55,28 +56,11 @@ def compas():
 
 def adult():
     """The 32,561 rows of `adult.data`; gains and losses by their logarithm, no sex, no race."""
-    names = [
-        "age",
-        "workclass",
-        "fnlwgt",
-        "education",
-        "education_num",
-        "marital",
-        "occupation",
-        "relationship",
-        "race",
-        "sex",
-        "gain",
-        "loss",
-        "hours",
-        "country",
-        "income",
-    ]
-    rows = pd.read_csv(DATA / "adult.data", names=names, skipinitialspace=True)
-    X = rows[["age", "education_num", "hours"]].assign(
-        gain=np.log1p(rows["gain"]), loss=np.log1p(rows["loss"])
+    rows = pd.read_csv(DATA / "adult.data", names=ADULT_COLUMNS, skipinitialspace=True)
+    X = rows[["age", "education_num", "hours_per_week"]].assign(
+        gain=np.log1p(rows["capital_gain"]), loss=np.log1p(rows["capital_loss"])
     )
-    kinds = pd.get_dummies(rows[["workclass", "marital", "occupation", "relationship"]])
+    kinds = pd.get_dummies(rows[["workclass", "marital_status", "occupation", "relationship"]])
     y = (rows["income"] == ">50K").astype(int).to_numpy()
     return np.column_stack([X, kinds]).astype(float), y, (rows["sex"] == "Male").to_numpy()
 

@@ -27,6 +27,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import equipoise as eq
+from equipoise.data.datasets import ADULT_COLUMNS
 from equipoise.design import benefit_design
 from equipoise.plot.curves import COLOURS, STYLES
 from equipoise.plot.decomposition import (
@@ -84,27 +85,10 @@ def compas():
 
 def adult():
     """Return outcomes and scores of one half of Adult from a regression fitted on the other."""
-    names = [
-        "age",
-        "workclass",
-        "fnlwgt",
-        "education",
-        "education_num",
-        "marital",
-        "occupation",
-        "relationship",
-        "race",
-        "sex",
-        "gain",
-        "loss",
-        "hours",
-        "country",
-        "income",
-    ]
-    table = pd.read_csv(data("adult.data"), names=names, skipinitialspace=True)
+    table = pd.read_csv(data("adult.data"), names=ADULT_COLUMNS, skipinitialspace=True)
     y = (table.pop("income") == ">50K").astype(int).to_numpy()
-    numbers = ["age", "education_num", "gain", "loss", "hours"]
-    words = ["workclass", "marital", "occupation", "relationship", "race", "sex", "country"]
+    numbers = ["age", "education_num", "capital_gain", "capital_loss", "hours_per_week"]
+    words = [name for name in table if name not in {*numbers, "fnlwgt", "education"}]
     model = make_pipeline(
         make_column_transformer(
             (StandardScaler(), numbers), (OneHotEncoder(handle_unknown="ignore"), words)

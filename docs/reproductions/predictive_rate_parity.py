@@ -17,6 +17,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
 import equipoise as eq
+from equipoise.data.datasets import ADULT_COLUMNS
 from equipoise.exceptions import DataError, SmallGroupWarning
 from equipoise.mitigation import GroupCalibrator
 from equipoise.stats.calibration_error import score_quality
@@ -38,24 +39,7 @@ METRICS = ("calibration_error", "parity_error", "auc", "expected_calibration_err
 
 def adult():
     """Income of White and Black people, scored by a forest that does not see race."""
-    names = [
-        "age",
-        "workclass",
-        "fnlwgt",
-        "education",
-        "education_num",
-        "marital",
-        "occupation",
-        "relationship",
-        "race",
-        "sex",
-        "gain",
-        "loss",
-        "hours",
-        "country",
-        "income",
-    ]
-    read = {"names": names, "sep": ", ", "engine": "python"}
+    read = {"names": ADULT_COLUMNS, "sep": ", ", "engine": "python"}
     train = pd.read_csv(DATA / "adult.data", **read)
     test = pd.read_csv(DATA / "adult.test", skiprows=1, **read)
     both = pd.concat([train, test], keys=["train", "test"])
