@@ -7,7 +7,14 @@ from equipoise.exceptions import (
     GroupTooSmallError,
     InvalidParameterError,
 )
-from equipoise.search import LinearRule, ReweightedRule, TrainingSample, linear_rule, solver
+from equipoise.search import (
+    LinearRule,
+    ReweightedRule,
+    TrainingSample,
+    directions,
+    linear_rule,
+    solver,
+)
 from equipoise.search.goal import Goal
 from equipoise.search.program import build_program, count_splits
 
@@ -176,6 +183,18 @@ def test_running_out_of_time_keeps_the_best_rule_so_far(monkeypatch):
     assert found.status == "time limit"
     assert found.beta is not None
     assert found.gap > 0
+
+
+@pytest.mark.parametrize("objective", ["fairness", "accuracy"])
+def test_a_program_that_is_not_settled_says_so_and_keeps_the_start(monkeypatch, objective):
+    monkeypatch.setattr(directions, "ROUNDS", 1)
+    sample = population(np.random.default_rng(9), 200, d=5)
+    rule = LinearRule(objective=objective, tolerance=0, max_rows=200, time_limit=1.0)
+    report = rule.select(sample).report
+    assert report["status"] == "time limit"
+    assert report["improves_training"] or objective == "fairness"
+    assert (np.array(report["accuracy"]) > report["accuracy_status_quo"]).all()
+    assert report["solver_gap"] is None or report["solver_gap"] > 0
 
 
 @pytest.mark.parametrize(
