@@ -11,7 +11,7 @@ import numpy as np
 
 from equipoise._typing import FloatArray, IntArray
 from equipoise.search.goal import Goal, utility_parts
-from equipoise.search.sample import TrainingSample
+from equipoise.search.rule_space import RuleSpace
 
 __all__ = ["best_direction"]
 
@@ -22,32 +22,16 @@ KEPT = 10
 
 
 def best_direction(
-    sample: TrainingSample,
-    X: FloatArray,
-    signs: FloatArray,
-    goal: Goal,
-    *,
-    n_selected: int | None,
-    epsilon: float,
-    deadline: float,
-    rng: np.random.Generator,
+    space: RuleSpace, goal: Goal, *, deadline: float, rng: np.random.Generator
 ) -> tuple[FloatArray, float] | None:
     """Search directions at random, then near the best, and cut each where it serves the goal best.
 
     Parameters
     ----------
-    sample : TrainingSample
-        Rows.
-    X : array of shape (n, d + 1)
-        Scaled features, the intercept first.
-    signs : array of shape (d + 1,)
-        Allowed sign of each coefficient, 0 for both.
+    space : RuleSpace
+        Rules to choose from.
     goal : Goal
         What to reach.
-    n_selected : int, optional
-        How many rows to select.
-    epsilon : float
-        Distance from the hyperplane of rows that are not selected.
     deadline : float
         When to stop, on the clock of `time.monotonic`.
     rng : numpy.random.Generator
@@ -60,20 +44,22 @@ def best_direction(
     cost : float
         What it achieves. `None` instead of both if no rule was found.
     """
-    if n_selected is not None and not 0 < n_selected < len(X):
+    n, width = space.X.shape
+    if space.n_selected is not None and not 0 < space.n_selected < n:
         return None
-    cuts = _Cuts.of(sample, goal, n_selected=n_selected, epsilon=epsilon)
-    kept = np.empty((0, X.shape[1]))
+    cuts = _Cuts.of(space, goal)
+    signs = space.signs[1:]
+    kept = np.empty((0, width))
     rank = np.empty((0, 2))
-    for _ in range(ROUNDS if n_selected is None else 10 * ROUNDS):
-        step = rng.normal(size=(DIRECTIONS, X.shape[1] - 1))
+    for _ in range(ROUNDS if space.n_selected is None else 10 * ROUNDS):
+        step = rng.normal(size=(DIRECTIONS, width - 1))
         if len(kept):
             near = rng.integers(0, len(kept), DIRECTIONS // 2)
             size = 10.0 ** rng.uniform(-3.0, 0.0, (len(near), 1))
             step[: len(near)] = kept[near, 1:] + size * step[: len(near)]
-        step = np.where(signs[1:] * step < 0.0, 0.0, step)
+        step = np.where(signs * step < 0.0, 0.0, step)
         step /= np.maximum(np.abs(step).max(axis=1, keepdims=True), np.finfo(float).tiny)
-        beta, found = cuts.best(step, X[:, 1:])
+        beta, found = cuts.best(step)
         kept, rank = np.concatenate([kept, beta]), np.concatenate([rank, found])
         best = np.lexsort(rank.T[::-1])[:KEPT]
         kept, rank = kept[best], rank[best]
@@ -91,14 +77,12 @@ class _Cuts:
     nobody: FloatArray
     change: FloatArray
     fairness: tuple[int, ...]
+    space: RuleSpace
     goal: Goal
-    n_selected: int | None
-    epsilon: float
 
     @classmethod
-    def of(
-        cls, sample: TrainingSample, goal: Goal, *, n_selected: int | None, epsilon: float
-    ) -> "_Cuts":
+    def of(cls, space: RuleSpace, goal: Goal) -> "_Cuts":
+        sample = space.sample
         utilities, fairness = sample.criteria
         member = (sample.group[:, None] == np.arange(sample.n_groups)).astype(float)
         nobody, change = [], []
@@ -110,28 +94,28 @@ class _Cuts:
             nobody=np.stack(nobody),
             change=np.stack(change, axis=1),
             fairness=fairness,
+            space=space,
             goal=goal,
-            n_selected=n_selected,
-            epsilon=epsilon,
         )
 
-    def best(self, slopes: FloatArray, X: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def best(self, slopes: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the best rule of each direction, and its (violation, cost)."""
-        score = slopes @ X.T
+        n_selected, epsilon = self.space.n_selected, self.space.epsilon
+        score = slopes @ self.space.X[:, 1:].T
         order = np.argsort(-score, axis=1, kind="stable")
         ranked = np.take_along_axis(score, order, axis=1)
-        if self.n_selected is None:
+        if n_selected is None:
             cuts = slice(0, score.shape[1] - 1)
             sums = np.cumsum(self.change[order[:, :-1]], axis=1)
         else:
-            cuts = slice(self.n_selected - 1, self.n_selected)
-            sums = self.change[order[:, : self.n_selected]].sum(axis=1, keepdims=True)
+            cuts = slice(n_selected - 1, n_selected)
+            sums = self.change[order[:, :n_selected]].sum(axis=1, keepdims=True)
         last, next_one = ranked[:, :-1][:, cuts], ranked[:, 1:][:, cuts]
-        middle = (last + next_one + self.epsilon) / 2.0
+        middle = (last + next_one + epsilon) / 2.0
         # The intercept must fit into the box as well; what is scaled down keeps its distance.
         scale = np.maximum(1.0, np.abs(middle))
         violation, cost = self._judged(self.nobody + sums)
-        clear = last - next_one >= 1.01 * self.epsilon * scale
+        clear = last - next_one >= 1.01 * epsilon * scale
         violation = np.where(clear, np.maximum(violation, 0.0), np.inf)
         cut = _first_of_least(violation, cost)
         row = np.arange(len(slopes))

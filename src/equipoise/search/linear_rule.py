@@ -13,8 +13,9 @@ from equipoise._typing import FloatArray, IntArray, SearchObjective
 from equipoise.exceptions import ConvergenceError, InvalidParameterError
 from equipoise.search.directions import best_direction
 from equipoise.search.goal import Goal, utility_by_group, utility_gaps, utility_parts
-from equipoise.search.program import Counts, LinearProgram, build_program, count_splits
+from equipoise.search.program import build_program, count_splits
 from equipoise.search.reweighted import LinearAlgorithm
+from equipoise.search.rule_space import RuleSpace
 from equipoise.search.sample import TrainingSample
 from equipoise.search.solver import Solution, solve_all
 
@@ -162,10 +163,17 @@ class LinearRule(BaseEstimator):  # type: ignore[misc]
             strictness=self.strictness,
             tolerance=self.tolerance,
         )
-        solution = self._solve(part, X, signs, goal)
+        space = RuleSpace(
+            sample=part,
+            X=X,
+            signs=signs,
+            n_selected=self._n_selected(len(rows)),
+            epsilon=self.epsilon,
+        )
+        solution = self._solve(space, goal)
         status = solution.status
         if status == "infeasible":
-            solution = self._solve(part, X, signs, replace(goal, relaxed=True))
+            solution = self._solve(space, replace(goal, relaxed=True))
         seconds = time.monotonic() - started
         beta = solution.beta
         if beta is None and solution.status == "infeasible":
@@ -196,51 +204,34 @@ class LinearRule(BaseEstimator):  # type: ignore[misc]
         }
         return replace(rule, report=report)
 
-    def _solve(
-        self, sample: TrainingSample, X: FloatArray, signs: FloatArray, goal: Goal
-    ) -> Solution:
+    def _solve(self, space: RuleSpace, goal: Goal) -> Solution:
         deadline = time.monotonic() + self.time_limit
-        n_selected = None
-        if self.capacity is not None:
-            n_selected = int(np.floor(check_fraction("capacity", self.capacity) * len(X) + 1e-9))
-            if n_selected < 1:
-                raise InvalidParameterError(
-                    f"a capacity of {self.capacity:g} selects nobody of {len(X)} rows; raise it, or"
-                    " raise `max_rows`."
-                )
-
-        def written(counts: Counts | None, below: float) -> tuple[LinearProgram, range]:
-            return build_program(
-                sample,
-                X,
-                signs,
-                goal,
-                n_selected=n_selected,
-                epsilon=self.epsilon,
-                counts=counts,
-                below=below,
-            )
-
-        if goal.relaxed and utility_parts(sample.accuracy, len(X))[3].any():
-            # The program measures what is missing of a ratio by the denominator of the status quo.
-            return solve_all(written, [None], start=None, least_cost=0.0, deadline=deadline)
-        start = best_direction(
-            sample,
-            X,
-            signs,
-            goal,
-            n_selected=n_selected,
-            epsilon=self.epsilon,
-            deadline=deadline,
-            rng=np.random.default_rng(self.random_state),
-        )
+        sample = space.sample
+        start = None
+        # A relaxed program measures what is missing of a ratio by the denominator of the status
+        # quo, a start by its own.
+        if not (goal.relaxed and utility_parts(sample.accuracy, len(sample.y))[3].any()):
+            rng = np.random.default_rng(self.random_state)
+            start = best_direction(space, goal, deadline=deadline, rng=rng)
+        divisions = [] if goal.relaxed else count_splits(sample, space.n_selected)
         return solve_all(
-            written,
-            [None] if goal.relaxed else count_splits(sample, n_selected) or [None],
+            lambda counts, below: build_program(space, goal, counts=counts, below=below),
+            divisions or [None],
             start=start,
             least_cost=goal.least_cost,
             deadline=deadline,
         )
+
+    def _n_selected(self, n: int) -> int | None:
+        if self.capacity is None:
+            return None
+        n_selected = int(np.floor(check_fraction("capacity", self.capacity) * n + 1e-9))
+        if n_selected < 1:
+            raise InvalidParameterError(
+                f"a capacity of {self.capacity:g} selects nobody of {n} rows; raise it, or raise"
+                " `max_rows`."
+            )
+        return n_selected
 
     def _target(self, sample: TrainingSample) -> int:
         if self.target is not None:

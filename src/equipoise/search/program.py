@@ -13,6 +13,7 @@ from scipy import sparse
 
 from equipoise._typing import FloatArray
 from equipoise.search.goal import Goal, utility_parts
+from equipoise.search.rule_space import RuleSpace
 from equipoise.search.sample import TrainingSample, Utility
 
 __all__ = ["Counts", "LinearProgram", "build_program", "count_splits"]
@@ -99,32 +100,16 @@ class _Expression:
 
 
 def build_program(
-    sample: TrainingSample,
-    X: FloatArray,
-    signs: FloatArray,
-    goal: Goal,
-    *,
-    n_selected: int | None,
-    epsilon: float,
-    counts: Counts | None = None,
-    below: float = np.inf,
+    space: RuleSpace, goal: Goal, *, counts: Counts | None = None, below: float = np.inf
 ) -> tuple[LinearProgram, range]:
     """Write the program of [1] (C.5), (C.6) or (P'), for any utilities.
 
     Parameters
     ----------
-    sample : TrainingSample
-        Rows.
-    X : array of shape (n, d + 1)
-        Scaled features, the intercept first.
-    signs : array of shape (d + 1,)
-        Allowed sign of each coefficient, 0 for both.
+    space : RuleSpace
+        Rules to choose from.
     goal : Goal
         What to reach.
-    n_selected : int, optional
-        How many rows to select.
-    epsilon : float
-        Distance from the hyperplane of rows that are not selected.
     counts : pair of int, optional
         How many rows of each group to select: ratios over the selected are then linear.
     below : float
@@ -136,8 +121,9 @@ def build_program(
         The program and the numbers of the coefficients.
     """
     program = LinearProgram()
-    beta, decision = _linear_rule(program, X, signs, epsilon)
-    selection = _Selection(decision=decision, total=n_selected, counts=counts)
+    sample = space.sample
+    beta, decision = _linear_rule(program, space)
+    selection = _Selection(decision=decision, total=space.n_selected, counts=counts)
     _require_capacity(program, sample, selection)
     most_cost = below - LEAST_GAIN
     slack, most_slack = None, 0.0
@@ -188,12 +174,11 @@ def count_splits(sample: TrainingSample, n_selected: int | None) -> list[Counts]
     return [(k, n_selected - k) for k in sorted(numbers, key=lambda k: (abs(k - now), k))]
 
 
-def _linear_rule(
-    program: LinearProgram, X: FloatArray, signs: FloatArray, epsilon: float
-) -> tuple[range, range]:
+def _linear_rule(program: LinearProgram, space: RuleSpace) -> tuple[range, range]:
     """Add coefficients and decisions, and tie them: D = 1 exactly where X'b >= 0."""
+    X, epsilon = space.X, space.epsilon
     beta = program.variables(X.shape[1], -1.0, 1.0)
-    for j, sign in zip(beta, signs, strict=True):
+    for j, sign in zip(beta, space.signs, strict=True):
         program.low[j] = 0.0 if sign > 0 else -1.0
         program.high[j] = 0.0 if sign < 0 else 1.0
     decision = program.variables(len(X), integer=True)
@@ -328,11 +313,12 @@ def _keep_attainable(
     With 51 and 49 rows, accuracies above one half differ by less than .001 only if there is at most
     one error in either group; that the solver cannot know.
     """
-    if len(values) != 2 or not np.isfinite(most) or any(value.step is None for value in values):
+    steps = [value.step for value in values if value.step is not None]
+    if len(values) != 2 or len(steps) != 2 or not np.isfinite(most):
         return
     grids = []
-    for g, value in enumerate(values):
-        terms, step = np.array(list(value.terms.values())), float(value.step or 1.0)
+    for g, (value, step) in enumerate(zip(values, steps, strict=True)):
+        terms = np.array(list(value.terms.values()))
         low = value.constant + terms[terms < 0.0].sum()
         high = value.constant + terms[terms > 0.0].sum()
         if floors is not None:
@@ -341,11 +327,14 @@ def _keep_attainable(
     if len(grids[0]) * len(grids[1]) > MOST_PAIRS:
         return
     near = np.abs(grids[0][:, None] - grids[1]) <= most + 1e-9
-    for value, grid, kept in zip(values, grids, (near.any(axis=1), near.any(axis=0)), strict=True):
-        low, high = (grid[kept].min(), grid[kept].max()) if kept.any() else (1.0, 0.0)
-        margin = (value.step or 1.0) / 4.0
+    for g, (value, step, grid) in enumerate(zip(values, steps, grids, strict=True)):
+        kept = grid[near.any(axis=1 - g)]
+        low, high = (kept.min(), kept.max()) if len(kept) else (1.0, 0.0)
+        # A quarter of a step keeps rounding from excluding a value.
         program.require(
-            value.terms, low=low - margin - value.constant, high=high + margin - value.constant
+            value.terms,
+            low=low - step / 4.0 - value.constant,
+            high=high + step / 4.0 - value.constant,
         )
 
 

@@ -4,6 +4,7 @@ import pytest
 from equipoise.search import TrainingSample, directions
 from equipoise.search.directions import best_direction
 from equipoise.search.goal import Goal
+from equipoise.search.rule_space import RuleSpace
 
 
 def sample_of(rng, m=40, d=3, *, metric="accuracy"):
@@ -18,6 +19,17 @@ def sample_of(rng, m=40, d=3, *, metric="accuracy"):
 
 def scaled(sample):
     return np.column_stack([np.ones(len(sample.y)), sample.X / np.abs(sample.X).max(axis=0)])
+
+
+def start_of(sample, goal, rng, *, n_selected=None, signs=(0.0, 0.0, 0.0, 0.0)):
+    space = RuleSpace(
+        sample=sample,
+        X=scaled(sample),
+        signs=np.array(signs),
+        n_selected=n_selected,
+        epsilon=1e-3,
+    )
+    return best_direction(space, goal, deadline=np.inf, rng=rng)
 
 
 def utilities(sample, d):
@@ -58,16 +70,7 @@ def test_a_start_is_feasible_and_costs_what_it_says(monkeypatch, objective, metr
         rng = np.random.default_rng(seed)
         sample = sample_of(rng, metric=metric)
         X, goal = scaled(sample), goal_of(sample, objective)
-        start = best_direction(
-            sample,
-            X,
-            np.zeros(4),
-            goal,
-            n_selected=n_selected,
-            epsilon=1e-3,
-            deadline=np.inf,
-            rng=rng,
-        )
+        start = start_of(sample, goal, rng, n_selected=n_selected)
         if start is None:
             continue
         found += 1
@@ -87,11 +90,8 @@ def test_a_start_is_feasible_and_costs_what_it_says(monkeypatch, objective, metr
 
 def test_signs_of_coefficients_are_kept(rng):
     sample = sample_of(rng)
-    signs = np.array([0.0, 1.0, -1.0, 0.0])
     goal = Goal.of(sample, objective="fairness", target=0, strictness=-1.0, tolerance=0.0)
-    beta, _ = best_direction(
-        sample, scaled(sample), signs, goal, n_selected=None, epsilon=1e-3, deadline=np.inf, rng=rng
-    )
+    beta, _ = start_of(sample, goal, rng, signs=(0.0, 1.0, -1.0, 0.0))
     assert beta[1] >= 0
     assert beta[2] <= 0
 
@@ -106,28 +106,7 @@ def test_rows_that_are_alike_get_the_same_decision(rng):
         accuracy="accuracy",
     )
     goal = Goal.of(twins, objective="fairness", target=0, strictness=-1.0, tolerance=0.0)
-    beta, _ = best_direction(
-        twins,
-        scaled(twins),
-        np.zeros(4),
-        goal,
-        n_selected=None,
-        epsilon=1e-3,
-        deadline=np.inf,
-        rng=rng,
-    )
+    beta, _ = start_of(twins, goal, rng)
     d = scaled(twins) @ beta >= 0
     np.testing.assert_array_equal(d[0::2], d[1::2])
-    assert (
-        best_direction(
-            twins,
-            scaled(twins),
-            np.zeros(4),
-            goal,
-            n_selected=7,
-            epsilon=1e-3,
-            deadline=np.inf,
-            rng=rng,
-        )
-        is None
-    )
+    assert start_of(twins, goal, rng, n_selected=7) is None

@@ -17,6 +17,7 @@ from equipoise.search import (
 )
 from equipoise.search.goal import Goal
 from equipoise.search.program import build_program, count_splits
+from equipoise.search.rule_space import RuleSpace
 
 
 def population(rng, m, d=2, *, real=False):
@@ -161,20 +162,12 @@ def test_a_capacity_is_divided_between_two_groups_only(rng):
 def test_running_out_of_time_keeps_the_best_rule_so_far(monkeypatch):
     sample = population(np.random.default_rng(7), 24, d=2, real=True)
     X = np.column_stack([np.ones(24), sample.X / np.abs(sample.X).max(axis=0)])
+    space = RuleSpace(sample=sample, X=X, signs=np.zeros(3), n_selected=7, epsilon=1e-3)
     goal = Goal.of(sample, objective="fairness", target=0, strictness=1e-3, tolerance=0.0)
     seconds = iter([0.0] * 2)
     monkeypatch.setattr(solver.time, "monotonic", lambda: next(seconds, 1e9))
     found = solver.solve_all(
-        lambda counts, below: build_program(
-            sample,
-            X,
-            np.zeros(3),
-            goal,
-            n_selected=7,
-            epsilon=1e-3,
-            counts=counts,
-            below=below,
-        ),
+        lambda counts, below: build_program(space, goal, counts=counts, below=below),
         count_splits(sample, 7),
         start=None,
         least_cost=0.0,
