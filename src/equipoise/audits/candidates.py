@@ -150,8 +150,10 @@ def _named(name: str, capacity: float | None) -> object:
     return pipeline
 
 
-def described(algorithm: Algorithm, feature_names: tuple[str, ...]) -> dict[str, Any]:
-    """Describe a fitted candidate in JSON-safe words and numbers."""
+def described(algorithm: Algorithm | None, feature_names: tuple[str, ...]) -> dict[str, Any]:
+    """Describe a fitted candidate in JSON-safe words and numbers; a ready one has none."""
+    if algorithm is None:
+        return {}
     found = dict(algorithm.report)
     fitted = getattr(algorithm, "model", None)
     coefficients = getattr(algorithm, "coefficients", getattr(fitted, "coef_", None))

@@ -1,7 +1,6 @@
 """Test whether there is a less discriminatory alternative to the status quo."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -17,7 +16,7 @@ from equipoise._typing import (
     SplitRule,
 )
 from equipoise.audits import improvement_report as report
-from equipoise.audits.candidates import described, selection_rule
+from equipoise.audits.candidates import selection_rule
 from equipoise.audits.decision_cells import read_cells
 from equipoise.audits.decision_rows import (
     DecisionRows,
@@ -209,7 +208,7 @@ def _evaluate_ready(setting: Setting, rng: np.random.Generator) -> SplitResult:
     scores = None
     if setting.rows.score is not None and setting.rows.candidate is not None:
         scores = np.column_stack([setting.rows.score, setting.rows.candidate])
-    return judge(setting, everyone, decisions, directions, {}, 0, scores, rng, number=None)
+    return judge(setting, everyone, decisions, directions, None, 0, scores, rng, number=None)
 
 
 def _evaluate_splits(
@@ -245,18 +244,17 @@ def _evaluate_split(
     directions = _directions(setting, sample, f"the training part of split {number}")
     algorithm = rule.select(sample)
     decided = algorithm.decide(setting.rows.X[test], weight=setting.weight(test))
-    judged = judge(
+    return judge(
         setting,
         test,
         np.column_stack([setting.status_quo(test), decided]),
         directions,
-        described(algorithm, setting.rows.feature_names),
+        algorithm,
         len(train),
         _scores(setting, algorithm, test),
         rng,
         number=number,
     )
-    return replace(judged, algorithm=algorithm)
 
 
 def _check_groups(rows: DecisionRows, part: IntArray, where: str) -> None:

@@ -1,7 +1,7 @@
 """What an improvability audit asks, and what each split answers."""
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from equipoise._typing import SplitRule
 from equipoise.audits.decision_rows import DecisionRows
@@ -38,13 +38,12 @@ class SplitResult:
 
     evidence: SplitEvidence
     test: ImprovementTest
-    candidate: dict[str, Any]
+    algorithm: Algorithm | None
     n_train: int
     n_test: int
     selected: list[list[float]]
     same: bool
     cutoff_p_values: tuple[float, float] | None
-    algorithm: Algorithm | None = None
 
     @property
     def tests(self) -> tuple[CriterionTest, ...]:

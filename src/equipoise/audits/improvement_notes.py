@@ -127,7 +127,8 @@ def _notes_on_the_candidate(form: Form, splits: Sequence[SplitResult]) -> list[N
                 " at the same `capacity`.",
             )
         )
-    infeasible = [s.candidate for s in splits if s.candidate.get("status") == "infeasible"]
+    reports = [split.algorithm.report for split in splits if split.algorithm is not None]
+    infeasible = [found for found in reports if found.get("status") == "infeasible"]
     if infeasible:
         least = min(float(found["least_violation"]) for found in infeasible)
         notes.append(

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from equipoise._typing import SplitRule
+from equipoise.audits.candidates import described
 from equipoise.audits.finding import ConfidenceInterval, Decision, Finding, JointTest, Note
 from equipoise.audits.improvement_form import Criterion, Form, SplitResult
 from equipoise.audits.improvement_notes import remarks
@@ -207,7 +208,7 @@ def _split_record(form: Form, number: int, split: SplitResult) -> dict[str, Any]
         "rows_counted": estimates.support[0, :, : len(form.rows.names)].tolist(),
         "selected": split.selected,
         "resampling": "none" if draws is None else draws.law,
-        "candidate": split.candidate,
+        "candidate": described(split.algorithm, form.rows.feature_names),
     }
 
 

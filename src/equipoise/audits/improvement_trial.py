@@ -11,7 +11,7 @@ from equipoise.audits.decision_rows import DecisionRows, capacity_needed, utilit
 from equipoise.audits.improvement_form import SplitResult
 from equipoise.data.metrics import Metric
 from equipoise.exceptions import GroupTooSmallError
-from equipoise.search.sample import Utility
+from equipoise.search.sample import Algorithm, Utility
 from equipoise.stats.capacity import select_top
 from equipoise.stats.estimated_cutoff import ScoredDecisions, with_estimated_cutoffs
 from equipoise.stats.improvability import (
@@ -86,7 +86,7 @@ def judge(
     test: IntArray,
     decisions: FloatArray,
     directions: list[Direction | None],
-    candidate: dict[str, Any],
+    algorithm: Algorithm | None,
     n_train: int,
     scores: FloatArray | None,
     rng: np.random.Generator,
@@ -119,7 +119,7 @@ def judge(
     return SplitResult(
         evidence=evidence,
         test=_tested(setting, estimates, directions, question),
-        candidate=candidate,
+        algorithm=algorithm,
         n_train=n_train,
         n_test=len(test) if count is None else int(count.sum()),
         selected=_selected_shares(decisions, rows.group[test], len(rows.names), count),
