@@ -24,8 +24,8 @@ from equipoise.mitigation import EntropyCappedClassifier
 from equipoise.mitigation.penalised_logistic import PenalisedLogistic
 from equipoise.stats import entropy_thresholds
 from equipoise.stats.benefits import SPEICHER
-from equipoise.stats.entropy import entropy_index, kernel
 from equipoise.stats.entropy_cap import index_cap, kappa_scheme
+from equipoise.stats.entropy_decomposition import BenefitMoments, decompose
 
 DATA = Path(os.environ.get("EQUIPOISE_DATA", "data"))
 ORDER = 0.5
@@ -82,10 +82,8 @@ def judged(decision, y, kappa, kind):
 def compared(decision, y, group):
     """Accuracy, index and between-group part in units of 1e-4, Speicher's benefits, order 2."""
     benefit = SPEICHER[decision.astype(int), y].astype(float)
-    share = np.array([np.mean(group == g) for g in (False, True)])
-    relative = np.array([benefit[group == g].mean() for g in (False, True)]) / benefit.mean()
-    between = float(share @ kernel(relative, 2.0))
-    return [np.mean(decision == y), entropy_index(benefit, order=2), 1e4 * between]
+    parts = decompose(BenefitMoments.from_rows(benefit, group.astype(int), order=2.0))
+    return [np.mean(decision == y), parts.total, 1e4 * parts.between]
 
 
 def show(name, seen, n_reference):

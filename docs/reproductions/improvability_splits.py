@@ -18,6 +18,7 @@ from sklearn.linear_model import LassoCV, LinearRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from equipoise.stats.capacity import select_top
 from equipoise.stats.improvability import ImprovementQuestion, gap_direction, improvement_test
 from equipoise.stats.paired_utilities import estimate_utilities
 
@@ -41,13 +42,6 @@ def read():
         cases["race_white"].to_numpy(),
         cases["risk_score_t"].to_numpy(float),
     )
-
-
-def top(score, capacity):
-    """Select floor(capacity x rows); of equal scores the first."""
-    chosen = np.zeros(len(score), dtype=bool)
-    chosen[np.argsort(-score, kind="stable")[: int(capacity * len(score))]] = True
-    return chosen
 
 
 def statistics(sums, sign):
@@ -74,17 +68,21 @@ def p_values(y, white, decisions, sign, rng):
     return max(white_p, black_p, squared), max(white_p, black_p, one, other)
 
 
-def package_p_values(y, white, decisions, direction):
-    """Squared and signed p-value of one split by this package; studentised bootstrap if signed."""
+def package_p_values(y, white, decisions, direction, *, inference="bootstrap"):
+    """Squared and signed p-value of one split by this package."""
     chosen = np.column_stack(decisions)[:, None, :].astype(float)
     estimates = estimate_utilities(
-        y[:, None, None] * chosen, chosen, white, n_groups=2, n_resamples=RESAMPLES, rng=SEED
+        y[:, None, None] * chosen,
+        chosen,
+        white,
+        n_groups=2,
+        n_resamples=RESAMPLES if inference == "bootstrap" else 0,
+        rng=SEED,
     )
+    questions = [ImprovementQuestion(method=m, inference=inference) for m in ("paper", "signed")]
     return [
-        improvement_test(
-            estimates, directions=[direction], question=ImprovementQuestion(method=method)
-        ).p_value
-        for method in ("paper", "signed")
+        improvement_test(estimates, directions=[direction], question=question).p_value
+        for question in questions
     ]
 
 
@@ -96,9 +94,9 @@ def run(model, capacity, data):
     for _ in range(SPLITS):
         train, test = np.split(rng.permutation(len(y)), [2 * len(y) // 3])
         predicted = model.fit(X[train], y[train]).predict(X[test])
-        now = top(score[train], capacity)
+        now = select_top(score[train], capacity)
         direction = gap_direction(y[train] * now, now, white[train], n_groups=2)
-        decisions = [top(values, capacity) for values in (score[test], predicted)]
+        decisions = [select_top(values, capacity) for values in (score[test], predicted)]
         sign = 1 if direction[0] == 0 else -1
         found.append(p_values(y[test], white[test], decisions, sign, rng))
         ours.append(package_p_values(y[test], white[test], decisions, direction))

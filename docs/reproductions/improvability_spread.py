@@ -5,17 +5,15 @@ docs/reproductions/improvability.md; it takes about eight minutes on one core.
 """
 
 import numpy as np
-from improvability_splits import read
+from improvability_splits import SPLITS, package_p_values, read
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import LassoCV, LinearRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from equipoise.stats.capacity import select_top
-from equipoise.stats.improvability import ImprovementQuestion, gap_direction, improvement_test
-from equipoise.stats.paired_utilities import estimate_utilities
+from equipoise.stats.improvability import gap_direction
 
-SPLITS = 5
 SEED = 1
 FOREST = RandomForestRegressor(100, min_samples_leaf=3, max_features=0.33, random_state=0)
 # candidate: sets of splits, model, p-values of the independent run by capacity
@@ -28,17 +26,6 @@ CANDIDATES = {
     ),
     "forest": (12, FOREST, {0.03: (0.313, 0.331)}),
 }
-QUESTIONS = [ImprovementQuestion(method=m, inference="analytic") for m in ("paper", "signed")]
-
-
-def p_values(y, white, decisions, direction):
-    """Squared and signed p-value of one split, normal law."""
-    chosen = decisions[:, None, :].astype(float)
-    estimates = estimate_utilities(y[:, None, None] * chosen, chosen, white, n_groups=2)
-    return [
-        improvement_test(estimates, directions=[direction], question=question).p_value
-        for question in QUESTIONS
-    ]
 
 
 def one_set(model, data, capacities, rng):
@@ -51,10 +38,10 @@ def one_set(model, data, capacities, rng):
         for capacity in capacities:
             now = select_top(score[train], capacity)
             direction = gap_direction(y[train] * now, now, white[train], n_groups=2)
-            decisions = np.column_stack(
-                [select_top(values, capacity) for values in (score[test], predicted)]
+            decisions = [select_top(values, capacity) for values in (score[test], predicted)]
+            found[capacity].append(
+                package_p_values(y[test], white[test], decisions, direction, inference="analytic")
             )
-            found[capacity].append(p_values(y[test], white[test], decisions, direction))
     return {capacity: np.median(rows, axis=0) for capacity, rows in found.items()}
 
 

@@ -1,6 +1,5 @@
 """The figures of the generalized entropy paper rest on the numbers that the page states."""
 
-import importlib.util
 import re
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -23,20 +22,9 @@ NAMED = re.findall(r"!\[([^\]]*)\]\(figures/([^)]+)\)", SECTION)
 ORDER = 0.5
 
 
-def load(name):
-    spec = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.fixture(scope="module")
-def script(data_file):
-    folder = data_file("compas-scores-two-years.csv").parent
-    data_file("adult.data")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("EQUIPOISE_DATA", str(folder))
-        yield load("generalized_entropy_figures")
+def script(reproduction):
+    return reproduction("generalized_entropy_figures", "compas-scores-two-years.csv", "adult.data")
 
 
 @pytest.fixture(scope="module")

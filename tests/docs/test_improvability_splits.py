@@ -1,25 +1,14 @@
 """The independent run on the complete cases is reproduced, and the package agrees with it."""
 
-import importlib.util
-from pathlib import Path
-
 import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression
 
-SCRIPT = Path(__file__).parents[2] / "docs" / "reproductions" / "improvability_splits.py"
-
 
 @pytest.fixture(scope="module")
-def script(data_file):
-    folder = data_file("obermeyer_complete_cases_train.csv.gz").parent
-    data_file("obermeyer_complete_cases_test.csv.gz")
-    spec = importlib.util.spec_from_file_location(SCRIPT.stem, SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("EQUIPOISE_DATA", str(folder))
-        yield module
+def script(reproduction):
+    files = (f"obermeyer_complete_cases_{part}.csv.gz" for part in ("train", "test"))
+    return reproduction("improvability_splits", *files)
 
 
 @pytest.mark.parametrize(
