@@ -11,6 +11,7 @@ from equipoise.plot.intervals import new_axes
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from equipoise.audits.finding import Finding
     from equipoise.audits.result import AuditResult
 
 __all__ = ["delta_curves", "improvement", "improvement_plane", "split_p_values"]
@@ -117,9 +118,8 @@ def split_p_values(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes"
     """
     axes = new_axes(4.0, 4.2) if ax is None else ax
     splits = _details(result)["splits"]
-    names = [record["criterion"] for record in splits[0]["criteria"]]
     number = np.arange(1, len(splits) + 1)
-    for k, name in enumerate(names):
+    for k, finding in enumerate(result.findings):
         p = [split["criteria"][k]["p_value"] for split in splits]
         axes.plot(
             number,
@@ -128,7 +128,7 @@ def split_p_values(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes"
             color=COLOURS[k % len(COLOURS)],
             ms=4,
             lw=0.8,
-            label=shortened(estimand_words(name), 40),
+            label=_criterion_label(finding),
         )
     level = result.alpha / 2 if len(splits) > 1 else result.alpha
     words = "alpha / 2 (median)" if len(splits) > 1 else "alpha"
@@ -140,6 +140,13 @@ def split_p_values(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes"
     axes.set_ylabel("p-value")
     _plain_legend(axes)
     return axes
+
+
+def _criterion_label(finding: "Finding") -> str:
+    """Name a requirement; what tells it from the others stands first, the legend cuts the rest."""
+    metric = finding.estimand.removesuffix(" gain").removesuffix(" gap reduction")
+    who = "gap" if finding.estimand.endswith(" gap reduction") else finding.group
+    return shortened(f"{who}: {estimand_words(metric)}", 40)
 
 
 def delta_curves(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes":

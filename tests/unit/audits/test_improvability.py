@@ -533,6 +533,19 @@ def test_pictures_show_planes_splits_and_deltas(result):
     assert result.plot(ax=own) is own
 
 
+def test_the_legend_of_splits_tells_requirements_apart(table):
+    audit = eq.Audit(table, group="race", y_true="conditions", y_pred="called", features="visits")
+    found = audit.improvability("visits", accuracy="selected_outcome", capacity=0.3, **FAST)
+    legend = found.plot().figure.axes[1].get_legend()
+    labels = [text.get_text() for text in legend.get_texts()]
+    assert len(set(labels)) == len(labels)
+    assert labels[:3] == [
+        "race=a: mean outcome among the selected",
+        "race=b: mean outcome among the selected",
+        "gap: mean outcome among the selected",
+    ]
+
+
 def test_progress_is_silent_unless_stderr_is_a_terminal(table, capsys):
     eq.Audit(table, **ROLES).improvability(LogisticRegression(), accuracy="accuracy", **FAST)
     captured = capsys.readouterr()
