@@ -30,8 +30,8 @@ docs: $(VENV)/.development
 calibration: $(VENV)/.development
 	rm -f rates.jsonl
 	OMP_NUM_THREADS=1 EQUIPOISE_RATES=rates.jsonl $(BIN)/python -m pytest -q -m calibration --slow tests/calibration
-	$(BIN)/python tests/calibration_grid.py rates.jsonl
-	OMP_NUM_THREADS=1 $(BIN)/python tests/calibration_grid.py
+	PYTHONPATH=tests $(BIN)/python tests/calibration/grid.py rates.jsonl
+	OMP_NUM_THREADS=1 PYTHONPATH=tests $(BIN)/python tests/calibration/grid.py
 
 lock: $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet uv

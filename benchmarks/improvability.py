@@ -7,9 +7,9 @@ utilities on the test third of every split, the top 3% selected by two scores.
 import numpy as np
 from harness import compare, measure, show
 
-from equipoise.stats.capacity import select_top
-from equipoise.stats.improvability import ImprovementQuestion, improvement_test
-from equipoise.stats.paired_utilities import estimate_utilities
+from equipoise.stats.improvement.capacity import select_top
+from equipoise.stats.improvement.test import ImprovementQuestion, improvement_test
+from equipoise.stats.improvement.utilities import estimate_utilities
 
 N, SPLITS, RESAMPLES, CAPACITY = 48_784, 5, 10_000, 0.03
 # Resampling rows takes minutes for 10,000 draws; it is timed on this share of them.

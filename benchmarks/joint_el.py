@@ -16,7 +16,7 @@ SHARE = 20  # replications of the peers; their seconds are multiplied
 def draws():
     import statsmodels.emplike.elanova  # noqa: F401
 
-    import equipoise.stats.joint_disparity  # noqa: F401 imports are not timed, the peers' neither
+    import equipoise.stats.disparity.joint  # noqa: F401 imports are not timed, the peers' neither
 
     rng = np.random.default_rng(3)
     group = rng.integers(GROUPS, size=(REPLICATIONS, N))
@@ -32,9 +32,9 @@ def plug_in(data):
 
 
 def _ours(data, method):
-    from equipoise.stats.comparison import Target
-    from equipoise.stats.joint_disparity import joint_test
-    from equipoise.stats.moments import CellMoments
+    from equipoise.moments import CellMoments
+    from equipoise.stats.disparity.joint import joint_test
+    from equipoise.stats.disparity.references import Target
 
     group, y = data
     slot = group + GROUPS * np.arange(REPLICATIONS)[:, None]

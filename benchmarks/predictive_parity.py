@@ -14,14 +14,14 @@ import pyarrow.parquet as pq
 from harness import close, compare, measure, show
 
 import equipoise as eq
-from equipoise.stats.kernel_regression import (
+from equipoise.stats.scores.cells import ScoreCells, influence_moments
+from equipoise.stats.scores.kernel import (
     GRID_LEVELS,
     difference_block,
     group_curve_block,
     kernel_regression,
     smoother,
 )
-from equipoise.stats.score_cells import ScoreCells, influence_moments
 
 BANDWIDTH = 0.02
 N_BINS = 4096

@@ -48,7 +48,9 @@ def on_page_markdown(markdown, page, config, files):
 
 
 def _engines():
-    names = sorted(path.stem for path in (ROOT / "src/equipoise/stats").glob("[a-z]*.py"))
+    folder = ROOT / "src/equipoise/stats"
+    files = sorted(path.relative_to(folder) for path in folder.rglob("[a-z]*.py"))
+    names = [".".join(file.with_suffix("").parts) for file in files]
     options = "    options:\n      show_root_heading: false\n      heading_level: 3"
     return "\n\n".join(
         f"## stats.{name}\n\n::: equipoise.stats.{name}\n{options}" for name in names

@@ -6,7 +6,7 @@ Prints the figures that docs/reproductions/empirical_likelihood.md keeps; about 
 import numpy as np
 from scipy import stats
 
-from equipoise.stats.empirical_likelihood import Samples, likelihood
+from equipoise.stats.disparity.likelihoods import Samples, likelihood
 from equipoise.stats.multiplicity import adjusted_p_values
 
 

@@ -19,13 +19,13 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from equipoise.data.datasets import ADULT_COLUMNS
+from equipoise.datasets import ADULT_COLUMNS
 from equipoise.mitigation import EntropyCappedClassifier
 from equipoise.mitigation.penalised_logistic import PenalisedLogistic
-from equipoise.stats import entropy_thresholds
-from equipoise.stats.benefits import SPEICHER
-from equipoise.stats.entropy_cap import index_cap, kappa_scheme
-from equipoise.stats.entropy_decomposition import BenefitMoments, decompose
+from equipoise.stats.inequality import thresholds as entropy_thresholds
+from equipoise.stats.inequality.benefits import SPEICHER
+from equipoise.stats.inequality.cap import index_cap, kappa_scheme
+from equipoise.stats.inequality.decomposition import BenefitMoments, decompose
 
 DATA = Path(os.environ.get("EQUIPOISE_DATA", "data"))
 ORDER = 0.5

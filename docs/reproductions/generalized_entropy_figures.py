@@ -27,7 +27,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import equipoise as eq
-from equipoise.data.datasets import ADULT_COLUMNS
+from equipoise.datasets import ADULT_COLUMNS
 from equipoise.design import benefit_design
 from equipoise.plot.curves import COLOURS, STYLES
 from equipoise.plot.decomposition import (
@@ -39,9 +39,8 @@ from equipoise.plot.decomposition import (
     index_surface,
     threshold_curve,
 )
-from equipoise.stats.entropy import kernel
-from equipoise.stats.entropy_cap import KappaScheme, effective_kappa, kappa_scheme
-from equipoise.stats.entropy_geometry import (
+from equipoise.stats.inequality.cap import KappaScheme, effective_kappa, kappa_scheme
+from equipoise.stats.inequality.geometry import (
     domain_parallelogram,
     domain_triangle,
     index_from_mean,
@@ -50,7 +49,8 @@ from equipoise.stats.entropy_geometry import (
     turning_point,
     two_level_peak,
 )
-from equipoise.stats.entropy_thresholds import cap_shown, contrast_shown, threshold_path
+from equipoise.stats.inequality.index import kernel
+from equipoise.stats.inequality.thresholds import cap_shown, contrast_shown, threshold_path
 
 HERE = Path(__file__).parent
 BLUE, GREY = COLOURS[0], "#999999"

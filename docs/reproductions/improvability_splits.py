@@ -18,9 +18,9 @@ from sklearn.linear_model import LassoCV, LinearRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from equipoise.stats.capacity import select_top
-from equipoise.stats.improvability import ImprovementQuestion, gap_direction, improvement_test
-from equipoise.stats.paired_utilities import estimate_utilities
+from equipoise.stats.improvement.capacity import select_top
+from equipoise.stats.improvement.test import ImprovementQuestion, gap_direction, improvement_test
+from equipoise.stats.improvement.utilities import estimate_utilities
 
 SPLITS = 5
 RESAMPLES = 10_000

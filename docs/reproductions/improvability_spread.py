@@ -11,8 +11,8 @@ from sklearn.linear_model import LassoCV, LinearRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from equipoise.stats.capacity import select_top
-from equipoise.stats.improvability import gap_direction
+from equipoise.stats.improvement.capacity import select_top
+from equipoise.stats.improvement.test import gap_direction
 
 SEED = 1
 FOREST = RandomForestRegressor(100, min_samples_leaf=3, max_features=0.33, random_state=0)

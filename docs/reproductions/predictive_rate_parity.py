@@ -17,19 +17,19 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
 import equipoise as eq
-from equipoise.data.datasets import ADULT_COLUMNS
+from equipoise.datasets import ADULT_COLUMNS
 from equipoise.exceptions import DataError, SmallGroupWarning
 from equipoise.mitigation import GroupCalibrator
-from equipoise.stats.calibration_error import score_quality
-from equipoise.stats.kernel_regression import (
+from equipoise.stats.scores.bands import gaussian_draws, tail_share
+from equipoise.stats.scores.cells import ScoreCells, influence_moments
+from equipoise.stats.scores.curves import score_grid
+from equipoise.stats.scores.kernel import (
     GRID_LEVELS,
     difference_block,
     paper_bandwidth,
     smoother,
 )
-from equipoise.stats.score_cells import ScoreCells, influence_moments
-from equipoise.stats.score_curves import score_grid
-from equipoise.stats.simultaneous import gaussian_draws, tail_share
+from equipoise.stats.scores.quality import score_quality
 
 DATA = Path(os.environ.get("EQUIPOISE_DATA", "data"))
 HERE = Path(__file__).parent

@@ -8,10 +8,10 @@ from equipoise._version import __version__
 if TYPE_CHECKING:
     from equipoise import datasets
     from equipoise.audits.audit import Audit
-    from equipoise.audits.finding import ConfidenceInterval, Decision, Finding, JointTest, Note
-    from equipoise.audits.reference import External
-    from equipoise.audits.result import AuditResult
+    from equipoise.audits.disparity.reference import External
     from equipoise.data.metrics import Metric
+    from equipoise.results.finding import ConfidenceInterval, Decision, Finding, JointTest, Note
+    from equipoise.results.result import AuditResult
 
 __all__ = [
     "Audit",
@@ -29,14 +29,14 @@ __all__ = [
 
 _HOME = {
     "Audit": "audits.audit",
-    "AuditResult": "audits.result",
-    "ConfidenceInterval": "audits.finding",
-    "Decision": "audits.finding",
-    "External": "audits.reference",
-    "Finding": "audits.finding",
-    "JointTest": "audits.finding",
+    "AuditResult": "results.result",
+    "ConfidenceInterval": "results.finding",
+    "Decision": "results.finding",
+    "External": "audits.disparity.reference",
+    "Finding": "results.finding",
+    "JointTest": "results.finding",
     "Metric": "data.metrics",
-    "Note": "audits.finding",
+    "Note": "results.finding",
 }
 _ON_DEMAND = ("datasets", "design", "mitigation", "search", "stats", "testing")
 

@@ -6,11 +6,11 @@ settle is an outcome of its own, `InconclusiveError`, which a suite may treat as
 
 from collections.abc import Sequence
 
-from equipoise.audits import wording
-from equipoise.audits.finding import Decision, Finding
-from equipoise.audits.gate import Outcome, asks_for_margin, outcome
-from equipoise.audits.result import AuditResult
 from equipoise.exceptions import InvalidParameterError
+from equipoise.plans.gate import Outcome, asks_for_margin, outcome
+from equipoise.results import wording
+from equipoise.results.finding import Decision, Finding
+from equipoise.results.result import AuditResult
 
 __all__ = ["DetectedError", "InconclusiveError", "assert_not_detected", "assert_within_margin"]
 

@@ -4,23 +4,22 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from equipoise.stats.benefit_moments import BenefitMoments
-from equipoise.stats.entropy import kernel
-from equipoise.stats.entropy_cap import check_cap, index_cap, kappa_scheme
-from equipoise.stats.entropy_comparison import compare_paired
-from equipoise.stats.entropy_decomposition import (
+from equipoise.stats.inequality.benefit_moments import BenefitMoments
+from equipoise.stats.inequality.cap import check_cap, index_cap, kappa_scheme
+from equipoise.stats.inequality.comparison import compare_paired
+from equipoise.stats.inequality.decomposition import (
     between_interval,
     between_test,
     decompose,
     log_interval,
 )
-from equipoise.stats.entropy_thresholds import (
+from equipoise.stats.inequality.index import kernel
+from equipoise.stats.inequality.thresholds import (
     allowed_in_sequence,
     contrast_shown,
     threshold_path,
 )
-from rates import assert_at_least, assert_at_most, assert_rate
-from simulate_entropy import (
+from simulate.entropy import (
     SIX,
     SPEICHER_70,
     SPEICHER_90,
@@ -31,6 +30,7 @@ from simulate_entropy import (
     rare_low,
     unequal_variances,
 )
+from support.rates import assert_at_least, assert_at_most, assert_rate
 
 pytestmark = pytest.mark.calibration
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from equipoise.stats.entropy import kernel
-from equipoise.stats.entropy_decomposition import between_test, decompose
-from simulate_entropy import (
+from equipoise.stats.inequality.decomposition import between_test, decompose
+from equipoise.stats.inequality.index import kernel
+from simulate.entropy import (
     SIX,
     index_of,
     kappa_population,

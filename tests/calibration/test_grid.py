@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from calibration_grid import FAMILIES, Cell, claim, name_of, table
+from calibration.grid import FAMILIES, Cell, claim, name_of, table
 
 pytestmark = pytest.mark.calibration
 

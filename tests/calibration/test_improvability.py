@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from equipoise.stats.improvability import ImprovementQuestion, improvement_test
-from equipoise.stats.paired_utilities import (
+from equipoise.stats.improvement.splits import combine_splits
+from equipoise.stats.improvement.test import ImprovementQuestion, improvement_test
+from equipoise.stats.improvement.utilities import (
     BootstrapDraws,
     UtilityEstimates,
     estimate_utilities,
 )
-from equipoise.stats.split_combination import combine_splits
-from rates import assert_at_least, assert_at_most, assert_rate
-from simulate_improvability import paired_selection
+from simulate.improvability import paired_selection
+from support.rates import assert_at_least, assert_at_most, assert_rate
 
 pytestmark = pytest.mark.calibration
 

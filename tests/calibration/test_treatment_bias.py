@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from equipoise.stats.effect_corrections import CORRECTIONS, correction_amounts
-from equipoise.stats.effect_evaluation import evaluate_corrections
-from equipoise.stats.group_effects import corrected_errors, effect_moments, group_errors
+from equipoise.stats.effects.bias import error_tests, treatment_bias
+from equipoise.stats.effects.corrections import CORRECTIONS, correction_amounts
+from equipoise.stats.effects.errors import corrected_errors, effect_moments, group_errors
+from equipoise.stats.effects.evaluation import evaluate_corrections
 from equipoise.stats.multiplicity import adjusted_p_values
-from equipoise.stats.treatment_bias import error_tests, treatment_bias
-from rates import assert_at_least, assert_at_most, assert_rate
-from trials import Trial, control_sums, moments_of, replicated_errors
+from support.rates import assert_at_least, assert_at_most, assert_rate
+from support.trials import Trial, control_sums, moments_of, replicated_errors
 
 pytestmark = pytest.mark.calibration
 

@@ -2,12 +2,12 @@
 
 import re
 
-from cli_page import COMMANDS, PAGE, help_of, rewritten
+from docs.cli_page import COMMANDS, PAGE, help_of, rewritten
 
 
 def test_the_page_has_the_help_of_every_command():
     text = PAGE.read_text(encoding="utf-8")
-    assert rewritten(text) == text, "run `python tests/cli_page.py`"
+    assert rewritten(text) == text, "run `python tests/docs/cli_page.py`"
 
 
 def test_the_page_shows_no_command_that_does_not_exist():

@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from equipoise.stats.benefits import hard_benefits
-from equipoise.stats.entropy import entropy_index
-from equipoise.stats.entropy_geometry import domain_parallelogram, is_monotone
+from equipoise.stats.inequality.benefits import hard_benefits
+from equipoise.stats.inequality.geometry import domain_parallelogram, is_monotone
+from equipoise.stats.inequality.index import entropy_index
 
 FOLDER = Path(__file__).parents[2] / "docs" / "reproductions"
 SECTION = (

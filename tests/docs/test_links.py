@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from equipoise import Decision
-from equipoise.audits.execution import execute
-from equipoise.audits.plan import read_plan
+from equipoise.plans.plan import read_plan
+from equipoise.plans.run import execute
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), ROOT / "tests/README.md", *(ROOT / "docs").rglob("*.md")])
@@ -49,7 +49,7 @@ def printed(result):
 
 
 def test_every_method_and_decision_of_the_demo_has_its_row():
-    with as_file(files("equipoise") / "plans") as folder:
+    with as_file(files("equipoise.plans") / "templates") as folder:
         dossier = execute(read_plan(folder / "demo.toml"))
     shown = {word for check in dossier.checks for word in printed(check.result)}
     known = {word for words, *_ in evidence() for word in words}
@@ -58,7 +58,7 @@ def test_every_method_and_decision_of_the_demo_has_its_row():
 
 
 def test_every_method_of_a_gap_has_its_row():
-    from equipoise.audits.subgroup_comparison import METHOD_WORDS
+    from equipoise.audits.disparity.subgroups import METHOD_WORDS
 
     known = {word for words, *_ in evidence() for word in words}
     methods = {word.replace("_", " ") for word in METHOD_WORDS if not word.startswith("plug_in")}

@@ -38,7 +38,9 @@ NAMES = [
 ENGINES = [
     f"{module}.{name}"
     for module in (
-        f"equipoise.stats.{found.name}" for found in pkgutil.iter_modules(equipoise.stats.__path__)
+        found.name
+        for found in pkgutil.walk_packages(equipoise.stats.__path__, "equipoise.stats.")
+        if not found.ispkg
     )
     for name in importlib.import_module(module).__all__
     if inspect.isfunction(getattr(importlib.import_module(module), name))

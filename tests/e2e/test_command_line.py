@@ -16,7 +16,7 @@ import pytest
 import equipoise
 from equipoise.cli.app import main
 
-PLANS = Path(equipoise.__file__).parent / "plans"
+PLANS = Path(equipoise.__file__).parent / "plans" / "templates"
 MODULE = ("-m", "equipoise.cli.app")
 SRC = str(Path(equipoise.__file__).parents[1])
 

@@ -9,7 +9,7 @@ import pytest
 
 import equipoise as eq
 from equipoise.report.html import html_report
-from specimens import check, dossier
+from support.specimens import check, dossier
 
 NAMES = np.array(
     [

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 import equipoise
-from equipoise.audits.execution import execute
-from equipoise.audits.finding import Decision
-from equipoise.audits.plan import read_plan
+from equipoise.plans.plan import read_plan
+from equipoise.plans.run import execute
 from equipoise.report.explorer import DEFAULTS, explored
 from equipoise.report.html import html_report
-from specimens import check, dossier, finding, joint, result
+from equipoise.results.finding import Decision
+from support.specimens import check, dossier, finding, joint, result
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
@@ -22,7 +22,7 @@ ATTACK = "<img src=x onerror=\"document.title='attacked'\">"
 def demo(tmp_path_factory):
     """The report of the bundled demonstration."""
     file = tmp_path_factory.mktemp("demo") / "demo.html"
-    plan = Path(equipoise.__file__).parent / "plans" / "demo.toml"
+    plan = Path(equipoise.__file__).parent / "plans" / "templates" / "demo.toml"
     file.write_text(html_report(execute(read_plan(plan))), encoding="utf-8")
     return file
 

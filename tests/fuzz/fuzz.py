@@ -14,7 +14,7 @@ sys.path[:0] = [str(Path(__file__).parents[2] / "src"), str(Path(__file__).paren
 warnings.simplefilter("error")
 
 with atheris.instrument_imports(include=["equipoise", "tomllib"]):
-    from fuzz_targets import SEEDS, TARGETS
+    from fuzz.targets import SEEDS, TARGETS
 
 
 def main(name, seconds):

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fuzz_targets import SEEDS, TARGETS
+from fuzz.targets import SEEDS, TARGETS
 
 
 @pytest.mark.parametrize("name", TARGETS)

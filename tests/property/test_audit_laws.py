@@ -7,11 +7,11 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 import equipoise as eq
-from engines import on_engine
 from equipoise.exceptions import EquipoiseError
-from questions import QUESTIONS, RATES, REALS, asked
-from soundness import assert_same, assert_sound, numbers
-from strategies import audit_tables, repeated
+from support.engines import on_engine
+from support.questions import QUESTIONS, RATES, REALS, asked
+from support.soundness import assert_same, assert_sound, numbers
+from support.strategies import audit_tables, repeated
 
 few = settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 fewer = settings(few, max_examples=6)

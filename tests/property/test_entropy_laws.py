@@ -3,14 +3,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from equipoise.stats.benefit_moments import BenefitMoments
-from equipoise.stats.entropy import entropy_index
-from equipoise.stats.entropy_decomposition import (
+from equipoise.stats.inequality.benefit_moments import BenefitMoments
+from equipoise.stats.inequality.decomposition import (
     between_interval,
     between_test,
     decompose,
     log_interval,
 )
+from equipoise.stats.inequality.index import entropy_index
 
 sizes = st.integers(6, 30)
 orders = st.sampled_from([-1.0, 0.0, 0.3, 1.0, 2.0, 4.0])

@@ -2,9 +2,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from equipoise.stats.improvability import ImprovementQuestion, improvement_test
-from equipoise.stats.paired_utilities import estimate_utilities
-from equipoise.stats.split_combination import combine_splits
+from equipoise.stats.improvement.splits import combine_splits
+from equipoise.stats.improvement.test import ImprovementQuestion, improvement_test
+from equipoise.stats.improvement.utilities import estimate_utilities
 
 QUESTION = ImprovementQuestion(inference="analytic")
 

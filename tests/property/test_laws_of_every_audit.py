@@ -13,12 +13,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import equipoise as eq
-from engines import on_engine
 from equipoise import Decision
-from equipoise.audits.plan import QUESTIONS
-from questions import asked
-from soundness import assert_sound, differences
-from strategies import informative_tables, repeated
+from equipoise.plans.plan import QUESTIONS
+from support.engines import on_engine
+from support.questions import asked
+from support.soundness import assert_sound, differences
+from support.strategies import informative_tables, repeated
 
 few = settings(
     settings.get_profile("unshrunk"),

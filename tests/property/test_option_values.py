@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import equipoise as eq
-from equipoise.audits.plan import QUESTIONS
 from equipoise.exceptions import EquipoiseError
-from soundness import assert_sound
+from equipoise.plans.plan import QUESTIONS
+from support.soundness import assert_sound
 
 RNG = np.random.default_rng(3)
 N = 80

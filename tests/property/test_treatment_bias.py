@@ -3,9 +3,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from equipoise.stats.effect_corrections import CORRECTIONS, correction_amounts
-from equipoise.stats.group_effects import corrected_errors, effect_moments, group_errors
-from equipoise.stats.treatment_bias import treatment_bias
+from equipoise.stats.effects.bias import treatment_bias
+from equipoise.stats.effects.corrections import CORRECTIONS, correction_amounts
+from equipoise.stats.effects.errors import corrected_errors, effect_moments, group_errors
 
 seeds = st.integers(0, 2**32 - 1)
 few = settings(max_examples=15, deadline=None)

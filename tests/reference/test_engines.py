@@ -12,15 +12,16 @@ import pyarrow as pa
 import pytest
 
 import equipoise as eq
-from engines import spark_session
-from equipoise.audits import decision_cells, decision_rows, score_sample
-from equipoise.audits.decision_rows import read_rows
+from equipoise.audits.improvement import decision_cells, decision_rows
+from equipoise.audits.improvement.decision_rows import read_rows
+from equipoise.audits.scores import sample as score_sample
 from equipoise.data.parts import SparkParts
 from equipoise.data.roles import Roles
 from equipoise.data.table import Table
 from equipoise.exceptions import DataError, MissingDependencyError
-from equipoise.stats.capacity import select_top
-from soundness import differences
+from equipoise.stats.improvement.capacity import select_top
+from support.engines import spark_session
+from support.soundness import differences
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 

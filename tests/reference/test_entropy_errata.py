@@ -9,12 +9,11 @@ import pytest
 from scipy import optimize
 
 from equipoise.exceptions import InvalidParameterError
-from equipoise.stats.benefit_moments import BenefitMoments
-from equipoise.stats.entropy import entropy_index, kernel
-from equipoise.stats.entropy_cap import index_cap, kappa_scheme
-from equipoise.stats.entropy_decomposition import decompose
-from equipoise.stats.entropy_errors import cost_free_mean, deviation_slope, error_cost
-from equipoise.stats.entropy_geometry import (
+from equipoise.stats.inequality.benefit_moments import BenefitMoments
+from equipoise.stats.inequality.cap import index_cap, kappa_scheme
+from equipoise.stats.inequality.decomposition import decompose
+from equipoise.stats.inequality.errors import cost_free_mean, deviation_slope, error_cost
+from equipoise.stats.inequality.geometry import (
     domain_parallelogram,
     index_from_error_rates,
     index_from_mean,
@@ -26,6 +25,7 @@ from equipoise.stats.entropy_geometry import (
     two_level_index,
     two_level_peak,
 )
+from equipoise.stats.inequality.index import entropy_index, kernel
 
 ORDERS = [-1.0, 0.0, 0.5, 1.0, 2.0, 3.0]
 

@@ -11,8 +11,8 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
-from equipoise.stats.benefits import SPEICHER, hard_benefits
-from equipoise.stats.entropy import entropy_index
+from equipoise.stats.inequality.benefits import SPEICHER, hard_benefits
+from equipoise.stats.inequality.index import entropy_index
 
 
 def aif360(b, alpha):

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from equipoise.stats.collapse import effect_quantities
-from equipoise.stats.effect_evaluation import merge_blocks
-from equipoise.stats.group_effects import effect_moments, group_errors
-from equipoise.stats.moments import CellMoments
-from equipoise.stats.regression_adjustment import lin_outcomes
-from equipoise.stats.treatment_bias import bias_covariance, bias_estimates, treatment_bias
+from equipoise.moments import CellMoments
+from equipoise.stats.effects.adjustment import lin_outcomes
+from equipoise.stats.effects.bias import bias_covariance, bias_estimates, treatment_bias
+from equipoise.stats.effects.collapse import effect_quantities
+from equipoise.stats.effects.errors import effect_moments, group_errors
+from equipoise.stats.effects.evaluation import merge_blocks
 
 
 @pytest.fixture

@@ -4,10 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from equipoise.stats.capacity import select_top
-from equipoise.stats.improvability import ImprovementQuestion, improvement_test, p_value_curve
-from equipoise.stats.improvement_region import SplitEvidence, delta_curve
-from equipoise.stats.paired_utilities import estimate_utilities
+from equipoise.stats.improvement.capacity import select_top
+from equipoise.stats.improvement.frontier import SplitEvidence, delta_curve
+from equipoise.stats.improvement.test import ImprovementQuestion, improvement_test, p_value_curve
+from equipoise.stats.improvement.utilities import estimate_utilities
 
 DIRECTION = [(1, 0)]
 

@@ -8,10 +8,11 @@ import pyarrow as pa
 import pytest
 
 import equipoise as eq
-from engines import spark_session
-from equipoise.audits import decision_rows, measure
+from equipoise.audits.disparity import measure
+from equipoise.audits.improvement import decision_rows
 from equipoise.data.parts import SparkParts
 from reference.test_engines import CASES, ROWS
+from support.engines import spark_session
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "scale.md"
 LINE = re.compile(r"^\| (\w+) \| (sums|sums or a sample) \|$", re.MULTILINE)

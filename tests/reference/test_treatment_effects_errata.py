@@ -6,12 +6,12 @@ from numpy.testing import assert_allclose
 from scipy import optimize, stats
 
 from equipoise.exceptions import DataError
-from equipoise.stats.collapse import collapse_parts, effect_quantities
-from equipoise.stats.effect_corrections import correction_amounts, normal_prior
-from equipoise.stats.group_effects import corrected_errors, effect_moments, group_errors
-from equipoise.stats.linearised import Linearised
-from equipoise.stats.treatment_bias import bias_estimates, error_tests, treatment_bias
-from trials import (
+from equipoise.stats.delta import Linearised
+from equipoise.stats.effects.bias import bias_estimates, error_tests, treatment_bias
+from equipoise.stats.effects.collapse import collapse_parts, effect_quantities
+from equipoise.stats.effects.corrections import correction_amounts, normal_prior
+from equipoise.stats.effects.errors import corrected_errors, effect_moments, group_errors
+from support.trials import (
     EFFECT,
     SHARE,
     Trial,

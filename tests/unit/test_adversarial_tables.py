@@ -8,7 +8,6 @@ import pyarrow as pa
 import pytest
 
 import equipoise as eq
-from equipoise.audits import plan
 from equipoise.data.cells import MAX_CELLS
 from equipoise.exceptions import (
     DataError,
@@ -16,7 +15,8 @@ from equipoise.exceptions import (
     InvalidParameterError,
     NotBinaryError,
 )
-from soundness import assert_sound
+from equipoise.plans import plan
+from support.soundness import assert_sound
 
 N = 60
 RNG = np.random.default_rng(7)

@@ -2,15 +2,15 @@
 
 import pytest
 
-from equipoise.audits.finding import Decision
 from equipoise.exceptions import InvalidParameterError
+from equipoise.results.finding import Decision
 from equipoise.testing import (
     DetectedError,
     InconclusiveError,
     assert_not_detected,
     assert_within_margin,
 )
-from specimens import finding, joint, result
+from support.specimens import finding, joint, result
 
 FOUND = finding("g=1", 0.3, 0.2, 0.4, decision=Decision.DETECTED)
 OPEN = finding("g=2", 0.9, -0.1, 2.3)

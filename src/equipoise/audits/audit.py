@@ -26,14 +26,14 @@ from equipoise._typing import (
     Scale,
     SplitRule,
 )
-from equipoise.audits.reference import Reference
-from equipoise.audits.result import AuditResult
+from equipoise.audits.disparity.reference import Reference
 from equipoise.data.metrics import Metric
 from equipoise.data.roles import Roles
 from equipoise.data.table import Table
+from equipoise.results.result import AuditResult
 
 if TYPE_CHECKING:
-    from equipoise.audits.benefits import AnyBenefits
+    from equipoise.audits.inequality.benefits import AnyBenefits
 
 __all__ = ["Audit"]
 
@@ -175,9 +175,9 @@ class Audit:
 
         Right 3.8 points more often, which chance alone could explain (p = 0.051).
         """
-        from equipoise.audits import disparity
+        from equipoise.audits.disparity import gaps
 
-        return disparity.disparity(
+        return gaps.disparity(
             self.table,
             metric,
             reference=reference,
@@ -237,9 +237,9 @@ class Audit:
         >>> [finding.group for finding in result.findings if finding.decision == "detected"]
         ['race=African-American', 'race=African-American & sex=Male']
         """
-        from equipoise.audits import disparity
+        from equipoise.audits.disparity import gaps
 
-        return disparity.flag(
+        return gaps.flag(
             self.table,
             metric,
             margin=margin,
@@ -299,9 +299,9 @@ class Audit:
         >>> [str(finding.decision) for finding in result.findings]
         ['within margin', 'within margin']
         """
-        from equipoise.audits import disparity
+        from equipoise.audits.disparity import gaps
 
-        return disparity.certify(
+        return gaps.certify(
             self.table,
             metric,
             margin=margin,
@@ -382,7 +382,7 @@ class Audit:
 
         At scores 2 and 3 it does not.
         """
-        from equipoise.audits import predictive_parity
+        from equipoise.audits.scores import parity as predictive_parity
 
         return predictive_parity.predictive_parity(
             self.table,
@@ -453,7 +453,7 @@ class Audit:
 
         They do, though 1.4% of the inequality lies between races and the rest within them.
         """
-        from equipoise.audits import inequality
+        from equipoise.audits.inequality import inequality
 
         return inequality.inequality(
             self.table,
@@ -515,7 +515,7 @@ class Audit:
 
         They do not: group B is held to a higher standard.
         """
-        from equipoise.audits import marginal_outcome
+        from equipoise.audits.scores import margins as marginal_outcome
 
         return marginal_outcome.marginal_outcome(
             self.table,
@@ -625,7 +625,7 @@ class Audit:
         Yes: accuracy rises in both groups, and the gap shrinks by more than half.
         """
         # scikit-learn takes a second to import; only this question needs it.
-        from equipoise.audits.improvability import improvability
+        from equipoise.audits.improvement.improvability import improvability
 
         return improvability(
             self.table,
@@ -740,7 +740,7 @@ class Audit:
 
         Predictions for the north are too high by 0.17, compared with the rest.
         """
-        from equipoise.audits import treatment_effects
+        from equipoise.audits.effects import treatment_effects
 
         return treatment_effects.treatment_effects(
             self.table,

@@ -43,9 +43,9 @@ def audit(
     quiet: Quiet = False,
 ) -> None:
     """Ask the questions of a plan; print findings, write the report."""
-    from equipoise.audits.gate import tripped
-    from equipoise.audits.plan import read_plan
     from equipoise.cli.delivery import STDOUT, answered, deliver
+    from equipoise.plans.gate import tripped
+    from equipoise.plans.plan import read_plan
 
     check_writable(output, None if json_file == STDOUT else json_file, junit)
     asked = read_plan(plan)
@@ -66,11 +66,11 @@ def demo(
     output: Output = None, json_file: Json = None, junit: Junit = None, quiet: Quiet = False
 ) -> None:
     """Audit the bundled COMPAS counts, as a tour."""
-    from equipoise.audits.plan import read_plan
     from equipoise.cli.delivery import STDOUT, answered, deliver
+    from equipoise.plans.plan import read_plan
 
     check_writable(output, None if json_file == STDOUT else json_file, junit)
-    with as_file(files("equipoise") / "plans") as folder:
+    with as_file(files("equipoise.plans") / "templates") as folder:
         dossier = answered(
             read_plan(folder / "demo.toml"), "duckdb", quiet=quiet or json_file == STDOUT
         )

@@ -11,14 +11,14 @@ from pathlib import Path
 import typer
 
 from equipoise._typing import Engine, FailOn
-from equipoise.audits import wording
-from equipoise.audits.dossier import Dossier
-from equipoise.audits.execution import execute
-from equipoise.audits.gate import junit_xml, outcome
-from equipoise.audits.plan import Plan, PlannedCheck
 from equipoise.audits.progress import drawn_on
-from equipoise.audits.tables import WIDTH, table
 from equipoise.cli.files import write_all
+from equipoise.plans.dossier import Dossier
+from equipoise.plans.gate import junit_xml, outcome
+from equipoise.plans.plan import Plan, PlannedCheck
+from equipoise.plans.run import execute
+from equipoise.results import wording
+from equipoise.results.tables import WIDTH, table
 
 __all__ = ["STDOUT", "answered", "deliver", "findings"]
 

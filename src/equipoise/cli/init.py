@@ -12,7 +12,7 @@ from equipoise.cli.files import check_writable, write_all
 from equipoise.exceptions import InvalidParameterError
 
 if TYPE_CHECKING:
-    from equipoise.audits.draft import Draft
+    from equipoise.plans.draft import Draft
 
 __all__ = ["init"]
 
@@ -36,8 +36,8 @@ def init(
     force: Annotated[bool, typer.Option("--force", help="Replace an existing plan.")] = False,
 ) -> None:
     """Look at a table, guess the roles of its columns, write a plan."""
-    from equipoise.audits.draft import draft, draft_text
     from equipoise.data.profile import profile
+    from equipoise.plans.draft import draft, draft_text
 
     check_writable(output)
     if output.exists() and not force:
@@ -65,5 +65,5 @@ def template_checks(name: Template, drafted: "Draft") -> str:
                 f"Template {name!r} needs `{role}`, and no column looks like it. Name the column"
                 " clearly, or copy the questions of the template into a plan of your own."
             )
-    text = (files("equipoise") / "plans" / f"{name}.toml").read_text(encoding="utf-8")
+    text = (files("equipoise.plans") / "templates" / f"{name}.toml").read_text(encoding="utf-8")
     return text[text.index("# ---- questions") :]

@@ -10,7 +10,7 @@ from equipoise.cli.files import check_writable, write_all
 from equipoise.exceptions import InvalidParameterError
 
 if TYPE_CHECKING:
-    from equipoise.audits.dossier import Dossier
+    from equipoise.plans.dossier import Dossier
 
 __all__ = ["report"]
 
@@ -32,7 +32,7 @@ def report(
 
 
 def _read(file: Path) -> "Dossier":
-    from equipoise.audits.dossier import Dossier
+    from equipoise.plans.dossier import Dossier
 
     try:
         content = json.loads(file.read_text(encoding="utf-8"))

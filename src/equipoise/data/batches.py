@@ -9,8 +9,8 @@ import numpy as np
 
 from equipoise._typing import AnyArray, IntArray
 from equipoise.data.cells import Rows, label_text
-from equipoise.data.cluster_products import CLUSTER
-from equipoise.data.collect import engine_error, from_engine
+from equipoise.data.clusters import CLUSTER
+from equipoise.data.query import engine_error, from_engine
 
 __all__ = ["NarrowRows", "RowReader", "batches"]
 

@@ -36,7 +36,7 @@ class Cells:
     labels : tuple of arrays of shape (K,)
         Text label of each cell in each group column.
     n, total, product, n_units, cross
-        As in `equipoise.stats.moments.CellMoments`; `cross` is (first, second, product) or None.
+        As in `equipoise.moments.CellMoments`; `cross` is (first, second, product) or None.
     sums : dict of arrays of shape (K,)
         Further sums that were asked for.
     dropped : int

@@ -6,8 +6,8 @@ from typing import Any, Literal, NoReturn, TypeAlias
 import narwhals as nw
 
 from equipoise._checks import LARGEST, nearest, quoted
-from equipoise.data.collect import collect, fetch
 from equipoise.data.frame import open_frame
+from equipoise.data.query import collect, fetch
 from equipoise.data.roles import Roles
 from equipoise.exceptions import (
     ColumnNotFoundError,

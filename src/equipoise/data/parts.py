@@ -13,8 +13,8 @@ import numpy as np
 from equipoise._typing import AnyArray, FloatArray
 from equipoise.data.batches import NarrowRows
 from equipoise.data.cells import Rows
-from equipoise.data.cluster_products import CLUSTER
-from equipoise.data.collect import engine_error, from_engine
+from equipoise.data.clusters import CLUSTER
+from equipoise.data.query import engine_error, from_engine
 from equipoise.exceptions import DataError, EquipoiseError, MissingDependencyError
 
 __all__ = ["SparkParts"]

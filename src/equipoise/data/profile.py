@@ -5,8 +5,8 @@ from typing import Any, Literal
 
 import narwhals as nw
 
-from equipoise.data.collect import fetch
 from equipoise.data.frame import open_frame
+from equipoise.data.query import fetch
 from equipoise.exceptions import DataError
 
 __all__ = ["LOOKED_AT", "ColumnProfile", "profile"]

@@ -16,8 +16,7 @@ from equipoise._checks import LARGEST
 from equipoise._typing import AnyArray
 from equipoise.data.batches import NarrowRows, RowReader
 from equipoise.data.cells import Cells, Rows, Totals, absent, check_cells, encode
-from equipoise.data.cluster_products import CLUSTER, ClusterProducts, cluster_products
-from equipoise.data.collect import collect
+from equipoise.data.clusters import CLUSTER, ClusterProducts, cluster_products
 from equipoise.data.columns import (
     COMPLETE,
     INVALID,
@@ -28,6 +27,7 @@ from equipoise.data.columns import (
     Needs,
     RoleColumns,
 )
+from equipoise.data.query import collect
 from equipoise.data.roles import Roles
 from equipoise.exceptions import DataError
 

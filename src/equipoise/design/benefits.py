@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from equipoise._typing import CapCorner, DecisionKind
-from equipoise.stats.entropy_cap import KappaScheme, index_cap, kappa_scheme
+from equipoise.stats.inequality.cap import KappaScheme, index_cap, kappa_scheme
 
 __all__ = ["BenefitDesign", "benefit_design"]
 
@@ -146,7 +146,7 @@ def benefit_design(
 
     Notes
     -----
-    See `equipoise.stats.entropy_cap`: the cap is exact, the minimum of the index over the models
+    See `equipoise.stats.inequality.cap`: the cap is exact, the minimum of the index over the models
     that violate the ratio, and attained at a corner of the error plane.
 
     Examples

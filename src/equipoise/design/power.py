@@ -1,8 +1,9 @@
 r"""How many rows an audit needs, and what an audit of a given size can show.
 
-Power is that of the normal approximation to the signed roots of `equipoise.stats.disparity`, with
-the sampling error of an estimated target and the covariance of a group with the population that
-contains it. It is planning, not inference: tests/calibration compares it with simulated audits.
+Power is that of the normal approximation to the signed roots of `equipoise.stats.disparity.gaps`,
+with the sampling error of an estimated target and the covariance of a group with the population
+that contains it. It is planning, not inference: tests/calibration compares it with
+simulated audits.
 """
 
 from collections.abc import Sequence

@@ -18,7 +18,7 @@ from equipoise.mitigation._groups import (
     outcome_column,
     score_column,
 )
-from equipoise.stats.calibrators import fit_score_map
+from equipoise.stats.scores.calibrators import fit_score_map
 
 __all__ = ["GroupCalibrator"]
 
@@ -32,7 +32,7 @@ class GroupCalibrator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     method : {"monotone", "interpolate", "isotonic", "platt", "binning"}
-        See `equipoise.stats.calibrators.fit_score_map`.
+        See `equipoise.stats.scores.calibrators.fit_score_map`.
     unit : {"cluster", "row"}, optional
         Whether clusters or rows weigh alike; must be said when `cluster` is given to `fit`.
     min_group_size : int, default 50

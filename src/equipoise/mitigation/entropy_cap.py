@@ -14,10 +14,10 @@ from equipoise._checks import check_fraction, check_number, check_option, quoted
 from equipoise._typing import BoolArray, DecisionKind, EntropyConstraint, FloatArray, GroupUse
 from equipoise.exceptions import DataError, InvalidParameterError
 from equipoise.mitigation.penalised_logistic import PenalisedLogistic
-from equipoise.stats.benefits import SPEICHER, check_matrix
-from equipoise.stats.entropy import kernel
-from equipoise.stats.entropy_cap import index_cap, kappa_scheme
-from equipoise.stats.entropy_thresholds import (
+from equipoise.stats.inequality.benefits import SPEICHER, check_matrix
+from equipoise.stats.inequality.cap import index_cap, kappa_scheme
+from equipoise.stats.inequality.index import kernel
+from equipoise.stats.inequality.thresholds import (
     ThresholdPath,
     allowed_in_sequence,
     between_thresholds,
@@ -86,9 +86,9 @@ class EntropyCappedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator
     Notes
     -----
     Error rates determine the index, and a threshold on the probability reaches every pair of rates
-    that the score can reach; scanning them all is exact. See `equipoise.stats.entropy_thresholds`
-    for the test sequence that allows for having tried many. With groups, each has its own
-    constraint at an equal part of the error.
+    that the score can reach; scanning them all is exact. See
+    `equipoise.stats.inequality.thresholds` for the test sequence that allows for having tried many.
+    With groups, each has its own constraint at an equal part of the error.
 
     Examples
     --------

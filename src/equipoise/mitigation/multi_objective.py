@@ -12,7 +12,7 @@ from equipoise._checks import check_integer, check_option
 from equipoise._typing import FloatArray, MultiObjectiveMethod
 from equipoise.exceptions import SmallGroupWarning
 from equipoise.mitigation._groups import group_codes, known_groups
-from equipoise.stats.multi_objective import fit_product_kernel
+from equipoise.stats.scores.multi_objective import fit_product_kernel
 
 __all__ = ["MultiObjectiveCalibrator"]
 
@@ -25,7 +25,7 @@ class MultiObjectiveCalibrator(RegressorMixin, BaseEstimator):  # type: ignore[m
     Calibrating each score by itself does not make a weighted sum mean the same in every group; the
     conditional means :math:`E(Y^k | S_1, \ldots, S_K, G)` do, whatever the weights (Theorem 2 of
     the paper). Estimation error leaves some disparity: test the sum on held-out rows
-    (`equipoise.stats.predictive_parity.composite_parity_test`).
+    (`equipoise.stats.scores.parity.composite_parity_test`).
 
     Parameters
     ----------

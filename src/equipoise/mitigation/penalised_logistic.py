@@ -4,7 +4,7 @@ import numpy as np
 from scipy import optimize, special
 
 from equipoise._typing import FloatArray, IntArray
-from equipoise.stats.entropy import kernel, kernel_slope
+from equipoise.stats.inequality.index import kernel, kernel_slope
 
 __all__ = ["PenalisedLogistic"]
 

@@ -17,7 +17,7 @@ from equipoise.mitigation._groups import (
     outcome_column,
     score_column,
 )
-from equipoise.stats.marginal_thresholds import equal_margin_thresholds
+from equipoise.stats.scores.thresholds import equal_margin_thresholds
 
 __all__ = ["MarginalThresholds"]
 
@@ -57,7 +57,7 @@ class MarginalThresholds(BaseEstimator):  # type: ignore[misc]
 
     Notes
     -----
-    See `equipoise.stats.marginal_thresholds.equal_margin_thresholds`. The standard error of a
+    See `equipoise.stats.scores.thresholds.equal_margin_thresholds`. The standard error of a
     threshold is that of the curve divided by its slope, and often large; read the intervals.
 
     Examples

@@ -17,9 +17,9 @@ from equipoise._typing import (
     Unseen,
 )
 from equipoise.exceptions import ApproximationWarning, DataError, InvalidParameterError
-from equipoise.stats.collapse import resolve_collapse
-from equipoise.stats.effect_corrections import correction_amounts, default_correction
-from equipoise.stats.group_effects import UNTESTED, effect_moments, group_errors
+from equipoise.stats.effects.collapse import resolve_collapse
+from equipoise.stats.effects.corrections import correction_amounts, default_correction
+from equipoise.stats.effects.errors import UNTESTED, effect_moments, group_errors
 
 __all__ = ["EffectDebiaser"]
 
@@ -34,13 +34,13 @@ class EffectDebiaser(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     correction : str, default "auto"
-        The rule, as in `equipoise.stats.effect_corrections.correction_amounts`; "auto" is "eb"
+        The rule, as in `equipoise.stats.effects.corrections.correction_amounts`; "auto" is "eb"
         (empirical Bayes toward the common error) for five groups or more and "mean_if_detected"
         for fewer.
     measure : {"relative", "difference"}
         What the predictions predict.
     collapse : str, default "auto"
-        How predictions are averaged in a group; see `equipoise.stats.group_effects.group_errors`.
+        How predictions are averaged in a group; see `equipoise.stats.effects.errors.group_errors`.
     alpha : float, default 0.05
         Level of "mean_if_detected".
     unseen : {"raise", "common"}

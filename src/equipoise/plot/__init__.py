@@ -8,7 +8,7 @@ from equipoise.exceptions import InvalidParameterError
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from equipoise.audits.result import AuditResult
+    from equipoise.results.result import AuditResult
 
 __all__ = ["draw"]
 

@@ -2,14 +2,14 @@
 
 from typing import TYPE_CHECKING, Any
 
-from equipoise.audits.formats import shortened
 from equipoise.exceptions import InvalidParameterError
 from equipoise.plot.intervals import new_axes
+from equipoise.results.formats import shortened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from equipoise.audits.result import AuditResult
+    from equipoise.results.result import AuditResult
 
 __all__ = ["before_after", "score_curves"]
 

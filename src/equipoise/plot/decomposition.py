@@ -6,16 +6,16 @@ import numpy as np
 
 from equipoise._checks import check_option
 from equipoise._typing import BenefitKind, FloatArray
-from equipoise.audits.formats import shortened
 from equipoise.exceptions import InvalidParameterError
 from equipoise.plot.intervals import new_axes
-from equipoise.stats.entropy_cap import KappaScheme
-from equipoise.stats.entropy_geometry import domain_triangle, index_from_mean, turning_point
+from equipoise.results.formats import shortened
+from equipoise.stats.inequality.cap import KappaScheme
+from equipoise.stats.inequality.geometry import domain_triangle, index_from_mean, turning_point
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from equipoise.audits.result import AuditResult
+    from equipoise.results.result import AuditResult
 
 __all__ = ["decomposition", "error_plane", "index_surface", "threshold_curve"]
 

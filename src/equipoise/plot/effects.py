@@ -9,7 +9,7 @@ from equipoise.plot.intervals import forest, shown_findings
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from equipoise.audits.result import AuditResult
+    from equipoise.results.result import AuditResult
 
 __all__ = ["effect_forest", "effect_spread", "effects"]
 

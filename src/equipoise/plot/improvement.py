@@ -4,15 +4,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from equipoise.audits.formats import estimand_words, shortened
 from equipoise.exceptions import InvalidParameterError
 from equipoise.plot.intervals import new_axes
+from equipoise.results.formats import estimand_words, shortened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from equipoise.audits.finding import Finding
-    from equipoise.audits.result import AuditResult
+    from equipoise.results.finding import Finding
+    from equipoise.results.result import AuditResult
 
 __all__ = ["delta_curves", "improvement", "improvement_plane", "split_p_values"]
 

@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from equipoise.audits.finding import Decision, Finding
-from equipoise.audits.formats import estimand_words, interval, number, shortened
+from equipoise.results.finding import Decision, Finding
+from equipoise.results.formats import estimand_words, interval, number, shortened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from equipoise.audits.result import AuditResult
+    from equipoise.results.result import AuditResult
 
 __all__ = ["DECISION_STYLE", "MOST", "forest", "new_axes", "shown_findings"]
 

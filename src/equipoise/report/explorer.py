@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from equipoise.audits.result import AuditResult
-from equipoise.stats.entropy_cap import index_cap, kappa_scheme
+from equipoise.results.result import AuditResult
+from equipoise.stats.inequality.cap import index_cap, kappa_scheme
 
 __all__ = ["explorer_state"]
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, cast
 
 from markupsafe import Markup
 
-from equipoise.audits.formats import printable
-from equipoise.audits.result import AuditResult
-from equipoise.audits.wording import finding_words, picture_words
+from equipoise.results.formats import printable
+from equipoise.results.result import AuditResult
+from equipoise.results.wording import finding_words, picture_words
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

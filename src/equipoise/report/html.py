@@ -9,17 +9,17 @@ from typing import Any, Literal
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from equipoise.audits import formats, wording
-from equipoise.audits.assumptions import assumptions
-from equipoise.audits.dossier import Check, Dossier
-from equipoise.audits.finding import Finding
-from equipoise.audits.gate import Outcome, outcome
-from equipoise.audits.result import AuditResult
-from equipoise.audits.tables import footnotes
+from equipoise.plans.dossier import Check, Dossier
+from equipoise.plans.gate import Outcome, outcome
 from equipoise.report.explorer import explorer_state
 from equipoise.report.figures import figure
 from equipoise.report.improvement_tables import improvement_tables
 from equipoise.report.sections import sections
+from equipoise.results import formats, wording
+from equipoise.results.assumptions import assumptions
+from equipoise.results.finding import Finding
+from equipoise.results.result import AuditResult
+from equipoise.results.tables import footnotes
 
 __all__ = ["html_report"]
 

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from equipoise.audits.formats import estimand_words, number, p_value
-from equipoise.audits.result import AuditResult
+from equipoise.results.formats import estimand_words, number, p_value
+from equipoise.results.result import AuditResult
 
 __all__ = ["PlainTable", "improvement_tables"]
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from equipoise.audits.dossier import Check, Dossier
+from equipoise.plans.dossier import Check, Dossier
 
 __all__ = ["SECTIONS", "Section", "sections"]
 

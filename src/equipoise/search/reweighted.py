@@ -13,7 +13,7 @@ from equipoise._typing import AnyArray, FloatArray, IntArray
 from equipoise.exceptions import EstimationError, InvalidParameterError
 from equipoise.search.sample import TrainingSample, Utility
 from equipoise.search.sweep import ThresholdSweep, status_quo_directions
-from equipoise.stats.capacity import select_top
+from equipoise.stats.improvement.capacity import select_top
 
 __all__ = ["LinearAlgorithm", "ReweightedRule"]
 

@@ -7,8 +7,8 @@ import numpy as np
 
 from equipoise._typing import FloatArray, IntArray
 from equipoise.search.sample import TrainingSample, Utility
-from equipoise.stats.improvability import Direction, gap_direction
-from equipoise.stats.paired_utilities import UtilityLayout
+from equipoise.stats.improvement.test import Direction, gap_direction
+from equipoise.stats.improvement.utilities import UtilityLayout
 
 __all__ = ["ThresholdSweep"]
 

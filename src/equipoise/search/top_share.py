@@ -13,7 +13,7 @@ from equipoise._checks import check_fraction, check_option
 from equipoise._typing import AnyArray, Cutoff, FloatArray, IntArray
 from equipoise.exceptions import DataError, InvalidParameterError
 from equipoise.search.sample import TrainingSample
-from equipoise.stats.capacity import select_top, top_share_cutoff
+from equipoise.stats.improvement.capacity import select_top, top_share_cutoff
 
 __all__ = ["Predictor", "ScoreRule", "TopShare", "fit_estimator", "score_of"]
 

@@ -5,8 +5,8 @@ import pytest
 
 from equipoise.design import power, sample_size
 from equipoise.stats.multiplicity import adjusted_p_values
-from rates import assert_rate
-from simulate_disparity import assessed, binary_comparison, mean_comparison, regions
+from simulate.disparity import assessed, binary_comparison, mean_comparison, regions
+from support.rates import assert_rate
 
 pytestmark = pytest.mark.calibration
 REPS = 4000

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from equipoise.mitigation import GroupCalibrator, MultiObjectiveCalibrator
-from equipoise.stats.marginal_thresholds import equal_margin_thresholds
-from equipoise.stats.predictive_parity import composite_parity_test, parity_test
-from rates import assert_at_least, assert_at_most
+from equipoise.stats.scores.parity import composite_parity_test, parity_test
+from equipoise.stats.scores.thresholds import equal_margin_thresholds
+from support.rates import assert_at_least, assert_at_most
 
 pytestmark = pytest.mark.calibration
 

@@ -4,19 +4,19 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from equipoise.stats.comparison import compare
-from equipoise.stats.disparity import Target, Units
-from equipoise.stats.empirical_likelihood import Samples, adjusted, likelihood, profile
-from equipoise.stats.row_roots import RowRoots
-from naive_disparity import moments_of
-from rates import assert_at_most, assert_rate
-from simulate_disparity import (
+from equipoise.stats.disparity.gaps import Target, Units
+from equipoise.stats.disparity.likelihoods import Samples, adjusted, likelihood, profile
+from equipoise.stats.disparity.references import compare
+from equipoise.stats.disparity.row_roots import RowRoots
+from oracles.disparity import moments_of
+from simulate.disparity import (
     assessed,
     binary_comparison,
     mean_comparison,
     regions,
     true_values,
 )
+from support.rates import assert_at_most, assert_rate
 
 pytestmark = pytest.mark.calibration
 

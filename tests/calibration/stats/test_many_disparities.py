@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from equipoise.stats.comparison import compare, covariance
-from equipoise.stats.disparity import Target, Units, joint_test
-from equipoise.stats.moments import CellMoments
+from equipoise.moments import CellMoments
+from equipoise.stats.disparity.gaps import Target, Units, joint_test
+from equipoise.stats.disparity.references import compare, covariance
 from equipoise.stats.multiplicity import adjusted_p_values, e_bh, max_t
-from naive_disparity import moments_of
-from rates import assert_at_most, assert_rate
-from simulate_disparity import assessed, binary_comparison, lattice, stacked
+from oracles.disparity import moments_of
+from simulate.disparity import assessed, binary_comparison, lattice, stacked
+from support.rates import assert_at_most, assert_rate
 
 pytestmark = pytest.mark.calibration
 

@@ -7,12 +7,12 @@ and tests that take rows as independent are run beside ours to show what they do
 import numpy as np
 import pytest
 
-from equipoise.stats.marginal_outcome import marginal_outcome_test
-from equipoise.stats.predictive_parity import compare_groups, parity_test
-from equipoise.stats.score_calibration import calibration_test
-from equipoise.stats.score_cells import ScoreCells
-from rates import assert_at_least, assert_at_most, assert_rate
-from simulate_scores import users_with_activity, users_with_scores
+from equipoise.stats.scores.calibration import calibration_test
+from equipoise.stats.scores.cells import ScoreCells
+from equipoise.stats.scores.margins import marginal_outcome_test
+from equipoise.stats.scores.parity import compare_groups, parity_test
+from simulate.scores import users_with_activity, users_with_scores
+from support.rates import assert_at_least, assert_at_most, assert_rate
 
 pytestmark = pytest.mark.calibration
 

@@ -4,10 +4,10 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from equipoise.stats.disparity import Target, Units, disparities, joint_test
-from equipoise.stats.moments import CellMoments
+from equipoise.moments import CellMoments
+from equipoise.stats.disparity.gaps import Target, Units, disparities, joint_test
 from equipoise.stats.multiplicity import adjusted_p_values
-from naive_disparity import GROUPS, TARGETS, moments_of
+from oracles.disparity import GROUPS, TARGETS, moments_of
 
 seeds = st.integers(0, 2**32 - 1)
 kinds = st.sampled_from(sorted(TARGETS))

@@ -2,8 +2,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from equipoise.stats.kernel_regression import kernel_regression
-from equipoise.stats.predictive_parity import parity_test
+from equipoise.stats.scores.kernel import kernel_regression
+from equipoise.stats.scores.parity import parity_test
 
 SEEDS = st.integers(0, 10_000)
 

@@ -5,12 +5,12 @@ import csv
 import numpy as np
 import pytest
 
-from equipoise.stats.comparison import compare, covariance
-from equipoise.stats.disparity import Target, disparities, joint_test
-from equipoise.stats.moments import CellMoments
+from equipoise.moments import CellMoments
+from equipoise.stats.disparity.gaps import Target, disparities, joint_test
+from equipoise.stats.disparity.references import compare, covariance
 from equipoise.stats.multiplicity import adjusted_p_values, max_t
-from rates import assert_rate
-from simulate_disparity import assessed, stacked
+from simulate.disparity import assessed, stacked
+from support.rates import assert_rate
 
 AGES = {"": None, "<25": "Less than 25", "25-45": "25 - 45", ">45": "Greater than 45"}
 SEXES = {"": None, "M": "Male", "F": "Female"}

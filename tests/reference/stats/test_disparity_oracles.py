@@ -5,9 +5,9 @@ import pytest
 import statsmodels.api as sm
 from scipy import optimize, stats
 
-from equipoise.stats.disparity import Target, Units, disparities, joint_test
-from equipoise.stats.empirical_likelihood import Samples, joint_likelihood, likelihood, profile
-from naive_disparity import (
+from equipoise.stats.disparity.gaps import Target, Units, disparities, joint_test
+from equipoise.stats.disparity.likelihoods import Samples, joint_likelihood, likelihood, profile
+from oracles.disparity import (
     GROUPS,
     TARGETS,
     eel_statistic,

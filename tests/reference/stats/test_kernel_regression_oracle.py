@@ -5,9 +5,9 @@ import pytest
 import statsmodels.api as sm
 from statsmodels.nonparametric.kernel_regression import KernelReg
 
-from equipoise.stats.kernel_regression import kernel_regression
-from equipoise.stats.predictive_parity import compare_groups, parity_test
-from equipoise.stats.score_cells import ScoreCells, weighted_quantile
+from equipoise.stats.scores.cells import ScoreCells, weighted_quantile
+from equipoise.stats.scores.kernel import kernel_regression
+from equipoise.stats.scores.parity import compare_groups, parity_test
 
 
 @pytest.fixture

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import equipoise as eq
-from equipoise.audits import tables
-from equipoise.audits.finding import Decision
+from equipoise.results import tables
+from equipoise.results.finding import Decision
 
 
 @pytest.fixture

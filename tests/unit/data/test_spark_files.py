@@ -9,10 +9,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import equipoise as eq
-from engines import spark_session
 from equipoise.cli.app import app
 from equipoise.data import duckdb, spark
 from equipoise.exceptions import DataError, MissingDependencyError
+from support.engines import spark_session
 
 SRC = str(Path(eq.__file__).parents[1])
 on_spark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]

@@ -8,7 +8,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from engines import ENGINES, on_engine
 from equipoise.data.roles import Roles
 from equipoise.data.splitting import hashed, hashed_numpy
 from equipoise.data.table import KEY, Table
@@ -19,7 +18,8 @@ from equipoise.exceptions import (
     MissingValuesError,
     NotBinaryError,
 )
-from equipoise.stats.moments import CellMoments
+from equipoise.moments import CellMoments
+from support.engines import ENGINES, on_engine
 
 N = 400
 BOTH = ("y_true", "y_pred")

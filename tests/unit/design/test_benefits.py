@@ -6,8 +6,8 @@ import pytest
 
 from equipoise.design import benefit_design
 from equipoise.exceptions import InvalidParameterError
-from equipoise.stats.benefits import hard_benefits
-from equipoise.stats.entropy import entropy_index
+from equipoise.stats.inequality.benefits import hard_benefits
+from equipoise.stats.inequality.index import entropy_index
 
 
 def test_matrix_puts_the_minimum_benefit_on_the_harmful_error():

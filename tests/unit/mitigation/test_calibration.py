@@ -6,9 +6,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from equipoise.exceptions import DataError, InvalidParameterError, SmallGroupWarning
 from equipoise.mitigation import GroupCalibrator, MarginalThresholds, MultiObjectiveCalibrator
-from equipoise.stats.calibrators import fit_score_map, monotone
-from equipoise.stats.kernel_regression import GRID_LEVELS, kernel_regression
-from equipoise.stats.score_cells import weighted_quantile
+from equipoise.stats.scores.calibrators import fit_score_map, monotone
+from equipoise.stats.scores.cells import weighted_quantile
+from equipoise.stats.scores.kernel import GRID_LEVELS, kernel_regression
 
 METHODS = ["monotone", "interpolate", "isotonic", "platt", "binning"]
 

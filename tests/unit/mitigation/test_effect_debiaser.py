@@ -17,8 +17,8 @@ from equipoise.exceptions import (
     NotBinaryError,
 )
 from equipoise.mitigation import EffectDebiaser
-from equipoise.stats.effect_corrections import CORRECTIONS, correction_amounts
-from equipoise.stats.group_effects import effect_moments, group_errors
+from equipoise.stats.effects.corrections import CORRECTIONS, correction_amounts
+from equipoise.stats.effects.errors import effect_moments, group_errors
 
 
 @pytest.fixture

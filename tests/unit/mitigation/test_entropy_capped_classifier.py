@@ -8,9 +8,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from equipoise.exceptions import DataError, InvalidParameterError
 from equipoise.mitigation import EntropyCappedClassifier
 from equipoise.mitigation.penalised_logistic import PenalisedLogistic
-from equipoise.stats.benefits import SPEICHER, hard_benefits
-from equipoise.stats.entropy import entropy_index
-from equipoise.stats.entropy_cap import index_cap, kappa_scheme
+from equipoise.stats.inequality.benefits import SPEICHER, hard_benefits
+from equipoise.stats.inequality.cap import index_cap, kappa_scheme
+from equipoise.stats.inequality.index import entropy_index
 
 
 @parametrize_with_checks(

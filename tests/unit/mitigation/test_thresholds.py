@@ -8,7 +8,7 @@ from equipoise.exceptions import (
     InvalidParameterError,
 )
 from equipoise.mitigation import MarginalThresholds
-from equipoise.stats.marginal_thresholds import equal_margin_thresholds
+from equipoise.stats.scores.thresholds import equal_margin_thresholds
 
 
 def straight(rng, n=60_000, gap=0.1, slope=0.7):

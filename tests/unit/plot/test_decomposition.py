@@ -5,7 +5,7 @@ import equipoise as eq
 from equipoise.design import benefit_design
 from equipoise.exceptions import InvalidParameterError
 from equipoise.plot.decomposition import error_plane, index_surface, threshold_curve
-from equipoise.stats.entropy_geometry import domain_triangle
+from equipoise.stats.inequality.geometry import domain_triangle
 
 
 @pytest.fixture(scope="module")

@@ -5,11 +5,11 @@ from html.parser import HTMLParser
 
 import pytest
 
-from equipoise.audits.finding import Decision, Note
-from equipoise.audits.wording import headline
 from equipoise.report.html import html_report
 from equipoise.report.sections import SECTIONS
-from specimens import check, dossier, finding, joint, result
+from equipoise.results.finding import Decision, Note
+from equipoise.results.wording import headline
+from support.specimens import check, dossier, finding, joint, result
 
 ATTACK = "<img src=x onerror=\"document.title='attacked'\">"
 STRANGE = (

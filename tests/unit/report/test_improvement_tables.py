@@ -4,7 +4,7 @@ import pytest
 import equipoise as eq
 from equipoise.report.html import html_report
 from equipoise.report.improvement_tables import improvement_tables
-from specimens import check, dossier, finding, result
+from support.specimens import check, dossier, finding, result
 
 
 @pytest.fixture(scope="module")

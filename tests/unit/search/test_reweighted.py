@@ -5,8 +5,8 @@ from sklearn.base import clone
 from equipoise.exceptions import EstimationError, InvalidParameterError
 from equipoise.search import ReweightedRule, TrainingSample
 from equipoise.search.sweep import ThresholdSweep
-from equipoise.stats.improvability import ImprovementQuestion, improvement_test
-from equipoise.stats.paired_utilities import estimate_utilities
+from equipoise.stats.improvement.test import ImprovementQuestion, improvement_test
+from equipoise.stats.improvement.utilities import estimate_utilities
 
 
 def population(rng, n, *, weight=None, accuracy="accuracy", fairness=None):

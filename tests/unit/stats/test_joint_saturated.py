@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from equipoise.stats.comparison import Target
-from equipoise.stats.joint_disparity import joint_test
-from equipoise.stats.moments import CellMoments
+from equipoise.moments import CellMoments
+from equipoise.stats.disparity.joint import joint_test
+from equipoise.stats.disparity.references import Target
 
 K = 6
 
@@ -60,7 +60,7 @@ def test_single_cells_agree_with_full_matrices_and_with_other_spanning_groups(
     table, target, binary, monkeypatch
 ):
     cell, y = table
-    monkeypatch.setattr("equipoise.stats.joint_disparity._LARGEST_DUAL", 0)
+    monkeypatch.setattr("equipoise.stats.disparity.joint._LARGEST_DUAL", 0)
     moments = CellMoments.from_rows(np.stack([y, np.ones_like(y)], axis=1), cell)
     theta = target.value
     if target.estimated:

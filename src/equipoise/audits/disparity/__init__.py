@@ -1,0 +1,1 @@
+"""Which groups differ, and by how much."""

@@ -1,0 +1,1 @@
+"""Whether predicted effects are equally accurate."""

@@ -1,0 +1,1 @@
+"""Whether the disparity is necessary."""

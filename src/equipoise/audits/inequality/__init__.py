@@ -1,0 +1,1 @@
+"""How unequally benefits are spread."""

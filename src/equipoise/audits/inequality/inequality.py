@@ -1,0 +1,452 @@
+"""How unequal benefits are, within and between groups, and whether harmful errors are kept rare."""
+
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from equipoise._checks import check_flag, check_fraction
+from equipoise.audits.inequality.benefits import (
+    AnyBenefits,
+    Benefits,
+    MeasuredBenefits,
+    find_benefits,
+    measure_benefits,
+)
+from equipoise.data.groups import cell_names
+from equipoise.data.table import Table
+from equipoise.moments import CellMoments
+from equipoise.results.finding import ConfidenceInterval, Decision, Finding, JointTest, Note
+from equipoise.results.result import AuditResult
+from equipoise.stats.inequality.benefits import exact_bounds
+from equipoise.stats.inequality.cap import (
+    CapCheck,
+    IndexCap,
+    KappaScheme,
+    check_cap,
+    effective_kappa,
+)
+from equipoise.stats.inequality.decomposition import (
+    BetweenTest,
+    EntropyDecomposition,
+    between_interval,
+    between_test,
+    decompose,
+    log_interval,
+)
+from equipoise.stats.multiplicity import adjusted_p_values
+
+__all__ = ["inequality"]
+
+EVERYBODY = "everybody"
+FEW_EVENTS = 10
+SMALL_GROUP = 10
+MOST_CUTS = 501
+MOVED = 0.05
+"""Relative change of kappa through the base rate beyond which the reader is told."""
+
+DESCRIPTIVE = Note(
+    code="descriptive",
+    message="An estimate, not a test: any spread of benefits makes this part positive. The test is"
+    " that of the between-group part.",
+)
+TOO_SMALL = Note(
+    code="too-small",
+    message=f"Fewer than {SMALL_GROUP} rows: the group's mean benefit has no reliable error.",
+)
+RARE = Note(
+    code="rare-benefit",
+    message=f"Fewer than {FEW_EVENTS} people have one of the benefit levels; large-sample intervals"
+    " are too narrow then.",
+)
+NULL = "all groups have the same mean benefit (the between-group part is zero)"
+
+
+def inequality(
+    table: Table,
+    benefits: AnyBenefits,
+    *,
+    order: float = 1.0,
+    soft: bool = False,
+    kappa: float | None = None,
+    alpha: float = 0.05,
+    confidence_level: float = 0.95,
+) -> AuditResult:
+    """Measure the inequality of benefits and split it by group; see `Audit.inequality`."""
+    check_fraction("alpha", alpha)
+    check_flag("soft", soft)
+    check_fraction("confidence_level", confidence_level)
+    asked = find_benefits(table, benefits, order=order, soft=soft, kappa=kappa)
+    measured = measure_benefits(table, asked)
+    parts = decompose(measured.moments)
+    names = _names(measured)
+    test = between_test(measured.moments) if len(names) > 1 else None
+    rates = None if measured.people is None else _error_rates(measured.people)
+    limit = None if rates is None else asked.limit(rates["base_rate"])
+    check = None
+    if limit is not None and measured.people is not None:
+        check = check_cap(
+            measured.people,
+            limit[0],
+            cap=limit[1].cap,
+            order=asked.order,
+            confidence_level=1.0 - alpha,
+        )
+    findings, details = _parts(asked, measured, parts, test, alpha, confidence_level)
+    if limit is not None and check is not None:
+        findings += _cap_findings(limit[0], check, parts, alpha)
+        details["cap"] = _cap_details(limit, check)
+        details["roc"] = _roc(table)
+    group_findings, contributions = _contributions(parts, names, alpha, confidence_level)
+    notes = [*measured.notes]
+    if asked.design is not None and rates is not None:
+        notes += _moved(asked.design.scheme, rates["base_rate"])
+    if table.roles.cluster is not None:
+        details["n_clusters"] = measured.moments.moments.n_units
+    return AuditResult(
+        audit="inequality",
+        null=NULL,
+        alternative="groups differ in mean benefit",
+        alpha=alpha,
+        method=f"generalized entropy index of order {asked.order:g}, benefits: {asked.name}",
+        n=int(measured.cells.n.sum()),
+        findings=tuple(findings + group_findings),
+        joint=_joint(test, alpha),
+        notes=tuple(notes),
+        details=details
+        | {
+            "order": asked.order,
+            "benefits": asked.name,
+            "soft": asked.soft,
+            "matrix": None if asked.matrix is None else asked.matrix.tolist(),
+            "mean_benefit": parts.mean,
+            "error_rates": rates,
+            "contributions": contributions,
+        },
+    )
+
+
+def _names(measured: MeasuredBenefits) -> list[str]:
+    cells = measured.cells
+    if not cells.columns:
+        return [EVERYBODY]
+    return list(cell_names(cells.columns, cells.labels))
+
+
+def _parts(
+    asked: Benefits,
+    measured: MeasuredBenefits,
+    parts: EntropyDecomposition,
+    test: BetweenTest | None,
+    alpha: float,
+    level: float,
+) -> tuple[list[Finding], dict[str, Any]]:
+    """Return the findings of total, within and between, and their numbers."""
+    n = int(parts.n.sum())
+    rare = _rare(asked, measured)
+    notes = (DESCRIPTIVE, RARE) if rare else (DESCRIPTIVE,)
+    total_ci = log_interval(parts.total, parts.total_se, confidence_level=level)
+    method = "log-Wald interval"
+    if rare and measured.independent and measured.counts is not None:
+        tp, fn, fp, tn = measured.counts
+        if min(tp + fn, fp + tn) > 0:
+            found = exact_bounds(
+                [[tn, fn], [fp, tp]],
+                matrix=asked.matrix,
+                order=asked.order,
+                confidence_level=level,
+            )
+            total_ci, method = (found.low, found.high), "exact binomial bounds"
+    within_ci = log_interval(parts.within, parts.within_se, confidence_level=level)
+    findings = [
+        Finding(
+            group=EVERYBODY,
+            estimand=estimand,
+            estimate=estimate,
+            ci=_ci(ends, level),
+            decision=Decision.NOT_DETECTED,
+            n=n,
+            method=how,
+            notes=notes,
+        )
+        for estimand, estimate, ends, how in (
+            ("inequality index", parts.total, total_ci, method),
+            ("within-group part", parts.within, within_ci, "log-Wald interval"),
+        )
+    ]
+    details: dict[str, Any] = {
+        "total": _numbers(parts.total, parts.total_se, total_ci),
+        "within": _numbers(parts.within, parts.within_se, within_ci),
+    }
+    if test is not None:
+        ends = between_interval(parts, test, confidence_level=level)
+        findings.append(
+            Finding(
+                group=EVERYBODY,
+                estimand="between-group part",
+                estimate=parts.between_corrected,
+                ci=_ci(ends, level),
+                statistic=test.statistic,
+                p_value=test.p_value,
+                p_value_raw=test.p_value,
+                decision=_decision(test.p_value, alpha),
+                n=n,
+                method="chi-square mixture, bias-corrected estimate",
+            )
+        )
+        details["between"] = _numbers(parts.between, parts.between_se, ends) | {
+            "bias": parts.between_bias,
+            "corrected": parts.between_corrected,
+        }
+        share = parts.between / parts.total if parts.total > 0.0 else 0.0
+        details |= {"between_share": share, "within_share": 1.0 - share}
+    return findings, details
+
+
+def _contributions(
+    parts: EntropyDecomposition, names: list[str], alpha: float, level: float
+) -> tuple[list[Finding], list[dict[str, Any]]]:
+    """Return, for each group, what it adds to both parts; tests are adjusted by Holm."""
+    if len(names) < 2:
+        return [], []
+    tested = (parts.n >= SMALL_GROUP) & (parts.between_root_se > 0.0)
+    raw = np.ones(len(names))
+    z = np.abs(parts.between_root[tested]) / parts.between_root_se[tested]
+    raw[tested] = 2.0 * special.ndtr(-z)
+    adjusted = np.ones(len(names))
+    if tested.any():
+        adjusted[tested] = adjusted_p_values(raw[tested], "holm")
+    findings, records = [], []
+    for g, name in enumerate(names):
+        within_ci = log_interval(
+            float(parts.within_group[g]), float(parts.within_group_se[g]), confidence_level=level
+        )
+        between_ci = parts.contribution_interval(g, confidence_level=level)
+        common: dict[str, Any] = {"group": name, "n": int(parts.n[g]), "reference": EVERYBODY}
+        if tested[g]:
+            findings.append(
+                Finding(
+                    **common,
+                    estimand="between contribution",
+                    estimate=float(parts.between_group[g]),
+                    ci=_ci(between_ci, level),
+                    statistic=float(parts.between_root[g] / parts.between_root_se[g]),
+                    p_value=float(adjusted[g]),
+                    p_value_raw=float(raw[g]),
+                    decision=Decision.DETECTED if adjusted[g] <= alpha else Decision.NOT_DETECTED,
+                    method="signed root; Holm",
+                )
+            )
+        else:
+            findings.append(
+                Finding(
+                    **common,
+                    estimand="between contribution",
+                    decision=Decision.NOT_TESTED,
+                    method="signed root; Holm",
+                    notes=(TOO_SMALL,),
+                )
+            )
+        findings.append(
+            Finding(
+                **common,
+                estimand="within contribution",
+                estimate=float(parts.within_group[g]),
+                ci=_ci(within_ci, level),
+                decision=Decision.NOT_DETECTED,
+                method="log-Wald interval",
+                notes=(DESCRIPTIVE,),
+            )
+        )
+        records.append(
+            {
+                "group": name,
+                "n": int(parts.n[g]),
+                "share": float(parts.share[g]),
+                "mean_benefit": float(parts.relative_mean[g] * parts.mean),
+                "relative_mean": float(parts.relative_mean[g]),
+                "index": parts.group_index[g],
+                "within": _numbers(
+                    float(parts.within_group[g]), float(parts.within_group_se[g]), within_ci
+                ),
+                "between": {
+                    "estimate": float(parts.between_group[g]),
+                    "ci_low": between_ci[0] if tested[g] else None,
+                    "ci_high": between_ci[1] if tested[g] else None,
+                },
+            }
+        )
+    return findings, records
+
+
+def _cap_findings(
+    scheme: KappaScheme, check: CapCheck, parts: EntropyDecomposition, alpha: float
+) -> list[Finding]:
+    """Return the direct contrast first, then the index against its cap."""
+    n = int(parts.n.sum())
+    direct = Decision.NOT_DETECTED
+    if check.contrast_shown:
+        direct = Decision.WITHIN_MARGIN
+    elif check.contrast_refuted:
+        direct = Decision.DETECTED
+    benign, harmful = ("fnr", "fpr") if scheme.kind == "punitive" else ("fpr", "fnr")
+    contrast = Finding(
+        group=EVERYBODY,
+        estimand=f"{benign} - {scheme.kappa:g} x {harmful}",
+        estimate=check.contrast,
+        ci=ConfidenceInterval(
+            low=check.contrast_low, high=check.contrast_high, confidence_level=1.0 - 2.0 * alpha
+        ),
+        decision=direct,
+        n=n,
+        reference="0",
+        method="Clopper-Pearson rectangle" if check.exact else "delta method",
+        notes=(
+            Note(
+                code="direct-contrast",
+                message=f"Within margin means: shown that {scheme.kappa:g} x {harmful} < {benign}."
+                " This is the question itself; the cap below is a stricter stand-in for it.",
+            ),
+        ),
+    )
+    high = None if check.index_high is None else check.index_high - check.cap
+    index = Finding(
+        group=EVERYBODY,
+        estimand="index less its cap",
+        estimate=check.index - check.cap,
+        ci=ConfidenceInterval(low=None, high=high, confidence_level=1.0 - alpha),
+        decision=Decision.WITHIN_MARGIN if check.index_shown else Decision.NOT_DETECTED,
+        n=n,
+        reference=f"cap {check.cap:.4g}",
+        method="log-Wald bound",
+        notes=(
+            Note(
+                code="conservative-cap",
+                message="An index below its cap proves the ratio of errors; one above it proves"
+                " nothing. Many models that respect the ratio are above the cap.",
+            ),
+        ),
+    )
+    return [contrast, index]
+
+
+def _cap_details(limit: tuple[KappaScheme, IndexCap], check: CapCheck) -> dict[str, Any]:
+    scheme, cap = limit
+    return {
+        "kind": scheme.kind,
+        "kappa": scheme.kappa,
+        "base_rate": scheme.base_rate,
+        "low": scheme.low,
+        "high": scheme.high,
+        "mean_at_limit": scheme.mean_at_limit,
+        "harmful_rate": check.harmful_rate,
+        "benign_rate": check.benign_rate,
+        "contrast": {
+            "estimate": check.contrast,
+            "bound_low": check.contrast_low,
+            "bound_high": check.contrast_high,
+            "shown": check.contrast_shown,
+            "refuted": check.contrast_refuted,
+            "exact": check.exact,
+        },
+        "index": {
+            "estimate": check.index,
+            "bound_high": check.index_high,
+            "cap": cap.cap,
+            "binding": cap.binding,
+            "largest_harm": cap.largest_harm,
+            "shown": check.index_shown,
+        },
+    }
+
+
+def _error_rates(people: CellMoments) -> dict[str, Any]:
+    """Return base rate, error rates and the covariance of (FPR, FNR)."""
+    size = people.total[0]
+    positives, negatives = float(size[:2].sum()), float(size[2:].sum())
+    rates: dict[str, Any] = {"base_rate": positives / (positives + negatives)}
+    if min(positives, negatives) == 0.0:
+        return rates | {"fpr": None, "fnr": None, "covariance": None}
+    fpr, fnr = float(size[2] / negatives), float(size[1] / positives)
+    influence = np.array(
+        [
+            [0.0, 0.0, (1.0 - fpr) / negatives, -fpr / negatives],
+            [-fnr / positives, (1.0 - fnr) / positives, 0.0, 0.0],
+        ]
+    )
+    covariance = influence @ people.product[0] @ influence.T
+    return rates | {"fpr": fpr, "fnr": fnr, "covariance": covariance.tolist()}
+
+
+def _roc(table: Table) -> list[dict[str, float | None]] | None:
+    """Return error rates at each cut of the score, rounded to thousandths; one more scan.
+
+    People at or above the threshold are selected; without one, nobody is.
+    """
+    if table.roles.y_score is None:
+        return None
+    score = (table.y_score * 1000.0).round() / 1000.0
+    totals = table.totals(
+        {"positive": table.y_true, "negative": 1.0 - table.y_true},
+        {"score": score},
+        {"y_true": "label", "y_score": "number"},
+    )
+    positive, negative = totals.sums["positive"], totals.sums["negative"]
+    missed = np.concatenate([[0.0], np.cumsum(positive)]) / positive.sum()
+    harmed = 1.0 - np.concatenate([[0.0], np.cumsum(negative)]) / negative.sum()
+    cuts = [*totals.keys["score"].tolist(), None]
+    keep = np.unique(np.linspace(0, len(cuts) - 1, min(len(cuts), MOST_CUTS)).round().astype(int))
+    return [{"threshold": cuts[k], "fpr": float(harmed[k]), "fnr": float(missed[k])} for k in keep]
+
+
+def _joint(test: BetweenTest | None, alpha: float) -> JointTest:
+    method = "chi-square mixture on twice the between-group part"
+    if test is None:
+        note = Note(code="one-group", message="There is one group; nothing lies between groups.")
+        return JointTest(null=NULL, decision=Decision.NOT_TESTED, method=method, notes=(note,))
+    return JointTest(
+        null=NULL,
+        decision=_decision(test.p_value, alpha),
+        method=method,
+        statistic=test.statistic,
+        p_value=test.p_value,
+    )
+
+
+def _rare(asked: Benefits, measured: MeasuredBenefits) -> bool:
+    """Whether a benefit level of a 2 x 2 matrix has so few people that intervals are too short."""
+    if measured.counts is None or asked.matrix is None:
+        return False
+    (tn, fn), (fp, tp) = asked.matrix.tolist()
+    people: dict[float, float] = {}
+    for benefit, count in zip((tp, fn, fp, tn), measured.counts, strict=True):
+        people[benefit] = people.get(benefit, 0.0) + float(count)
+    return min(people.values()) < FEW_EVENTS
+
+
+def _moved(scheme: KappaScheme, base_rate: float) -> list[Note]:
+    if not 0.0 < base_rate < 1.0:
+        return []
+    now = effective_kappa(scheme, base_rate)
+    if abs(now / scheme.kappa - 1.0) <= MOVED:
+        return []
+    return [
+        Note(
+            code="base-rate-moved",
+            message=f"The design is for a base rate of {scheme.base_rate:.3g}; here it is"
+            f" {base_rate:.3g}, at which the same benefits encode kappa = {now:.3g} instead of"
+            f" {scheme.kappa:g}. The direct contrast uses {scheme.kappa:g}.",
+        )
+    ]
+
+
+def _decision(p_value: float, alpha: float) -> Decision:
+    return Decision.DETECTED if p_value <= alpha else Decision.NOT_DETECTED
+
+
+def _ci(ends: tuple[float, float | None], level: float) -> ConfidenceInterval:
+    return ConfidenceInterval(low=ends[0], high=ends[1], confidence_level=level)
+
+
+def _numbers(estimate: float, se: float, ends: tuple[float, float | None]) -> dict[str, Any]:
+    return {"estimate": estimate, "se": se, "ci_low": ends[0], "ci_high": ends[1]}

@@ -1,0 +1,1 @@
+"""Whether a score means the same for every group."""

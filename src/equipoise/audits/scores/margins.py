@@ -1,0 +1,192 @@
+"""Are people at the cut-off alike in every group."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+
+from equipoise._checks import check_fraction, check_number
+from equipoise._typing import ParityUnit
+from equipoise.audits.scores.sample import pairs_of, parity_bandwidth, parity_unit, score_sample
+from equipoise.data.query import collect
+from equipoise.data.table import Table
+from equipoise.exceptions import DataError, MissingValuesError
+from equipoise.results.finding import ConfidenceInterval, Decision, Finding, JointTest, Note
+from equipoise.results.result import AuditResult
+from equipoise.stats.multiplicity import adjusted_p_values
+from equipoise.stats.scores.margins import MarginalOutcomeTest, compare_margins
+from equipoise.stats.scores.partitioned import AnyScoreCells
+
+__all__ = ["marginal_outcome"]
+
+METHOD = "one-sided local linear, t with Satterthwaite degrees"
+
+
+def marginal_outcome(
+    table: Table,
+    threshold: float,
+    *,
+    unit: ParityUnit | None = None,
+    bandwidth: float | str = "auto",
+    reference: Mapping[str, object] | None = None,
+    alpha: float = 0.05,
+    confidence_level: float = 0.95,
+) -> AuditResult:
+    """Compare mean outcomes at the threshold; see `Audit.marginal_outcome`."""
+    check_fraction("alpha", alpha)
+    at = check_number("threshold", threshold)
+    width = parity_bandwidth(bandwidth)
+    counted = parity_unit(table, unit)
+    _check_labels(table, at)
+    with score_sample(
+        table,
+        counted,
+        # Labels below the threshold are often unknown, and never used.
+        outcome=nw.when(table.y_score >= at).then(table.y_true).otherwise(0.0),
+        needs={"y_score": "number"},
+        edge=at,
+    ) as sample:
+        pairs = pairs_of(sample, reference)
+        tests = [
+            _compared(
+                sample.cells.select([other, group]),
+                at,
+                bandwidth=width,
+                confidence_level=confidence_level,
+                n_comparisons=len(pairs),
+            )
+            for group, other in pairs
+        ]
+    raw = np.array([np.nan if isinstance(test, Note) else test.p_value for test in tests])
+    adjusted = adjusted_p_values(raw, "holm")
+    names = [(sample.names[group], sample.names[other]) for group, other in pairs]
+    null = f"at score {at:g} the mean outcome is the same in all groups"
+    return AuditResult(
+        audit="marginal_outcome",
+        null=null,
+        alternative=f"at score {at:g} the mean outcome differs",
+        alpha=alpha,
+        method=METHOD,
+        n=sample.n,
+        findings=tuple(
+            _finding(test, pair, p, alpha, confidence_level, int(sample.cells.n_rows.sum()))
+            for test, pair, p in zip(tests, names, adjusted, strict=True)
+        ),
+        joint=_joint(null, tests, adjusted, alpha),
+        notes=sample.notes + _multiplicity(len(pairs)),
+        details={
+            "threshold": at,
+            "unit": counted,
+            "null_value": 0.0,
+            "margins": [
+                _record(test, pair)
+                for test, pair in zip(tests, names, strict=True)
+                if not isinstance(test, Note)
+            ],
+        },
+    )
+
+
+def _compared(cells: AnyScoreCells, threshold: float, **options: Any) -> MarginalOutcomeTest | Note:
+    """Compare two groups, or say why they cannot be compared."""
+    try:
+        return compare_margins(cells, threshold, **options)
+    except DataError as error:
+        text = str(error)
+        return Note(code="margin-not-tested", message=text[:1].upper() + text[1:])
+
+
+def _check_labels(table: Table, threshold: float) -> None:
+    """Raise when outcomes above the threshold are missing and may not be dropped."""
+    if table.roles.missing == "drop":
+        return
+    column = table.roles.column("y_true")
+    absent = nw.col(column).is_null()
+    if table.schema[column].is_float():
+        absent = absent | nw.col(column).is_nan()
+    above = table.frame.filter(table.y_score >= threshold)
+    query = above.select(
+        absent.cast(nw.Int64).sum().cast(nw.Float64).alias("absent"),
+        nw.len().cast(nw.Float64).alias("n"),
+    )
+    found = collect(query)
+    missing, n = int(found["absent"][0] or 0), int(found["n"][0] or 0)
+    if missing:
+        raise MissingValuesError(
+            f"{column!r} has {missing} missing values in {n} rows with a score of at least"
+            f' {threshold:g}. Fill or drop them, or pass `missing="drop"`; below the threshold'
+            " outcomes are not needed."
+        )
+
+
+def _finding(
+    test: MarginalOutcomeTest | Note,
+    pair: tuple[str, str],
+    p: float,
+    alpha: float,
+    confidence_level: float,
+    n: int,
+) -> Finding:
+    common: dict[str, Any] = {
+        "group": pair[0],
+        "reference": pair[1],
+        "estimand": "outcome at the threshold difference",
+        "method": METHOD,
+    }
+    if isinstance(test, Note):
+        return Finding(**common, n=n, decision=Decision.NOT_TESTED, notes=(test,))
+    return Finding(
+        **common,
+        n=int(test.n_above.sum()),
+        estimate=test.difference,
+        ci=ConfidenceInterval(low=test.low, high=test.high, confidence_level=confidence_level),
+        statistic=test.statistic,
+        p_value=float(p),
+        p_value_raw=test.p_value,
+        decision=Decision.DETECTED if p <= alpha else Decision.NOT_DETECTED,
+    )
+
+
+def _joint(
+    null: str, tests: list[MarginalOutcomeTest | Note], adjusted: Any, alpha: float
+) -> JointTest:
+    notes = [test for test in tests if isinstance(test, Note)]
+    if len(notes) == len(tests):
+        return JointTest(null=null, decision=Decision.NOT_TESTED, method=METHOD, notes=(notes[0],))
+    best = int(np.nanargmin(adjusted))
+    smallest, test = float(adjusted[best]), tests[best]
+    return JointTest(
+        null=null,
+        decision=Decision.DETECTED if smallest <= alpha else Decision.NOT_DETECTED,
+        method=METHOD + ("" if len(tests) == 1 else ", Holm"),
+        statistic=None if isinstance(test, Note) else abs(test.statistic),
+        p_value=smallest,
+    )
+
+
+def _multiplicity(n_pairs: int) -> tuple[Note, ...]:
+    if n_pairs == 1:
+        return ()
+    return (
+        Note(
+            code="multiplicity",
+            message=f"P-values are adjusted by Holm, intervals by Bonferroni, for {n_pairs}"
+            " comparisons.",
+        ),
+    )
+
+
+def _record(test: MarginalOutcomeTest, pair: tuple[str, str]) -> dict[str, Any]:
+    return {
+        "group": pair[0],
+        "reference": pair[1],
+        "bandwidth": test.bandwidth,
+        "outcome": {pair[0]: float(test.estimate[1]), pair[1]: float(test.estimate[0])},
+        "standard_error": {
+            pair[0]: float(test.standard_error[1]),
+            pair[1]: float(test.standard_error[0]),
+        },
+        "mean_above": {pair[0]: float(test.mean_above[1]), pair[1]: float(test.mean_above[0])},
+        "n_near": {pair[0]: int(test.n_local[1]), pair[1]: int(test.n_local[0])},
+    }

@@ -1,0 +1,251 @@
+"""Scores and outcomes of a table, arranged for the kernel tests, with the names of their groups."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from itertools import combinations
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+
+from equipoise._checks import check_number, check_option, quoted
+from equipoise._typing import AnyArray, ParityUnit
+from equipoise.audits.disparity.measure import SMALLEST, dropped_notes
+from equipoise.data.batches import NarrowRows, RowReader, batches
+from equipoise.data.cells import Rows
+from equipoise.data.clusters import CLUSTER
+from equipoise.data.groups import cell_names, matching_cells
+from equipoise.data.parts import SparkParts
+from equipoise.data.table import Needs, Table
+from equipoise.exceptions import DataError, InvalidParameterError
+from equipoise.results.finding import Note
+from equipoise.stats.scores.cells import ScoreCells
+from equipoise.stats.scores.partitioned import AnyScoreCells, PartitionedCells
+from equipoise.stats.scores.support import ScoreSupport, score_support
+
+__all__ = ["ScoreSample", "pairs_of", "parity_bandwidth", "parity_unit", "score_sample"]
+
+EXACT_ROWS = 200_000
+"""Up to this many rows scores are exact; beyond, they are means of narrow bins."""
+N_BINS = 4096
+MAX_GROUPS = 100
+"""Of more groups not all pairs are compared; a reference must be named."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreSample:
+    """Rows by group and score.
+
+    Parameters
+    ----------
+    cells : ScoreCells or PartitionedCells
+        The rows; group k is ``names[k]``.
+    names : tuple of str
+        Groups, written ``race=Black & sex=Female``.
+    reader : RowReader
+        Columns and labels of the groups.
+    notes : tuple of Note
+        What was done to the rows.
+    """
+
+    cells: AnyScoreCells
+    names: tuple[str, ...]
+    reader: RowReader
+    notes: tuple[Note, ...]
+
+    @property
+    def n(self) -> int:
+        """Rows used."""
+        return int(self.cells.n_rows.sum())
+
+
+def parity_unit(table: Table, unit: ParityUnit | None) -> ParityUnit:
+    """Return what counts alike; with clusters it must be said."""
+    if unit is not None:
+        check_option("unit", unit, ParityUnit)
+        if unit == "cluster" and table.roles.cluster is None:
+            raise InvalidParameterError(
+                "`unit='cluster'` needs clusters; pass `cluster` to `Audit`, or leave `unit` out."
+            )
+        return unit
+    if table.roles.cluster is not None:
+        raise InvalidParameterError(
+            f"`unit` must be said because rows repeat {table.roles.cluster!r}: 'cluster' weighs"
+            " every cluster alike (user-level parity), 'row' every row (aggregate parity). The two"
+            " hypotheses differ when activity is related to the outcome."
+        )
+    return "row"
+
+
+def parity_bandwidth(bandwidth: float | str) -> float | None:
+    """Return a bandwidth given as a number, and `None` for "auto"."""
+    if bandwidth == "auto":
+        return None
+    if isinstance(bandwidth, str):
+        raise InvalidParameterError(f"`bandwidth` must be 'auto' or a number; got {bandwidth!r}.")
+    return check_number("bandwidth", bandwidth, low=0.0)
+
+
+@contextmanager
+def score_sample(
+    table: Table,
+    unit: ParityUnit,
+    *,
+    outcome: nw.Expr,
+    needs: Needs,
+    edge: float | None = None,
+) -> Iterator[ScoreSample]:
+    """Arrange scores and outcomes, for a `with` block; of more than 200,000 rows scores are binned.
+
+    Rows of a Spark DataFrame stay on the cluster, which keeps them in memory during the block.
+
+    Parameters
+    ----------
+    table : Table
+        With the roles `y_score` and those of `needs`.
+    unit : {"cluster", "row"}
+        What counts alike.
+    outcome : narwhals expression
+        The outcome of a row.
+    needs : mapping of str to {"label", "number"}
+        Roles that are used.
+    edge : float, optional
+        A score at which a bin must begin.
+
+    Yields
+    ------
+    ScoreSample
+    """
+    if not table.roles.group:
+        raise InvalidParameterError("this question compares groups; pass `group` to `Audit`.")
+    narrow = table.narrow({"y": outcome, "s": table.y_score}, needs)
+    if table.frame.implementation.is_pyspark():
+        with SparkParts(narrow) as parts:
+            yield _sample(*_partitioned(parts, narrow.reader, unit, edge), narrow.reader)
+    else:
+        yield _sample(*_local(narrow, unit, edge), narrow.reader)
+
+
+def _local(narrow: NarrowRows, unit: ParityUnit, edge: float | None) -> tuple[ScoreCells, bool]:
+    """Read the rows; return them, and whether scores are binned."""
+    parts: dict[str, list[Any]] = {}
+    for rows in batches(narrow):
+        for name, values in _columns(rows).items():
+            parts.setdefault(name, []).append(values)
+    binned = sum(len(part) for part in parts["group"]) > EXACT_ROWS
+    # Each column is freed as it is joined: ten million rows are held once.
+    joined: dict[str, Any] = {name: np.concatenate(parts.pop(name)) for name in list(parts)}
+    n_groups = len(narrow.reader.labels[0])
+    n_bins = N_BINS if binned else None
+    cells = ScoreCells.from_rows(**joined, n_groups=n_groups, unit=unit, n_bins=n_bins, edge=edge)
+    return cells, binned
+
+
+def _partitioned(
+    parts: SparkParts, reader: RowReader, unit: ParityUnit, edge: float | None
+) -> tuple[PartitionedCells, bool]:
+    """Agree on the scores of all parts; return the rows where they are, and whether binned."""
+    support = score_support(
+        lambda function: parts.map(partial(_of_scores, function)),
+        n_bins=N_BINS,
+        edge=edge,
+        exact_rows=EXACT_ROWS,
+    )
+    arrange = partial(_arranged, unit=unit, support=support)
+    clustered = CLUSTER in reader.multipliers
+    none = Rows(
+        columns=reader.columns,
+        labels=reader.labels,
+        values={"y": np.empty(0), "s": np.empty(0)},
+        cell=np.empty(0, dtype=np.int64),
+        unit=np.empty(0, dtype=np.int64) if clustered else None,
+    )
+    cells = PartitionedCells.of(
+        lambda function: parts.map(partial(_of_cells, function, arrange)), arrange(none)
+    )
+    return cells, support.bins is not None
+
+
+def _columns(rows: Rows) -> dict[str, Any]:
+    """Return the columns of rows by their names in `ScoreCells.from_rows`."""
+    columns = {
+        "y_true": rows.values["y"],
+        "y_score": rows.values["s"],
+        "group": rows.cell.astype(np.int32),
+        "cluster": rows.unit,
+        "weight": rows.weight,
+        "count": rows.count,
+    }
+    return {name: values for name, values in columns.items() if values is not None}
+
+
+def _of_scores(
+    function: Callable[[AnyArray], tuple[AnyArray, ...]], rows: Rows
+) -> tuple[AnyArray, ...]:
+    return function(rows.values["s"])
+
+
+def _of_cells(
+    function: Callable[[ScoreCells], tuple[AnyArray, ...]],
+    arrange: Callable[[Rows], ScoreCells],
+    rows: Rows,
+) -> tuple[AnyArray, ...]:
+    return function(arrange(rows))
+
+
+def _arranged(rows: Rows, *, unit: ParityUnit, support: ScoreSupport) -> ScoreCells:
+    n_groups = len(rows.labels[0])
+    return ScoreCells.from_rows(**_columns(rows), n_groups=n_groups, unit=unit, support=support)
+
+
+def _sample(cells: AnyScoreCells, binned: bool, reader: RowReader) -> ScoreSample:
+    if 0.0 < np.abs(cells.support).max() < SMALLEST:
+        raise DataError(
+            f"Scores must not all be below {SMALLEST:g} in size, where squares vanish. Rescale"
+            " them."
+        )
+    notes = [*dropped_notes(reader)]
+    if binned:
+        notes.append(
+            Note(
+                code="binned-scores",
+                message=f"Scores were rounded to the means of {N_BINS} narrow bins.",
+            )
+        )
+    return ScoreSample(
+        cells=cells,
+        names=cell_names(reader.columns, reader.labels),
+        reader=reader,
+        notes=tuple(notes),
+    )
+
+
+def pairs_of(
+    sample: ScoreSample, reference: Mapping[str, object] | None
+) -> tuple[tuple[int, int], ...]:
+    """Return the pairs (group, reference) to compare: all, or each with one reference."""
+    size = len(sample.names)
+    if size < 2:
+        raise InvalidParameterError(
+            f"parity compares groups; the table has one, {sample.names[0]!r}."
+        )
+    if reference is None:
+        if size > MAX_GROUPS:
+            raise InvalidParameterError(
+                f"{size} groups make {size * (size - 1) // 2} pairs; all pairs are compared of at"
+                f" most {MAX_GROUPS} groups. Pass `reference`, or merge groups."
+            )
+        return tuple((b, a) for a, b in combinations(range(size), 2))
+    if not isinstance(reference, Mapping):
+        raise InvalidParameterError(
+            f'`reference` must name a group, {{"race": "White"}}; got {reference!r}.'
+        )
+    chosen = np.flatnonzero(matching_cells(sample.reader, dict(reference)))
+    if len(chosen) > 1:
+        names = quoted(sample.names[k] for k in chosen)
+        raise InvalidParameterError(
+            f"`reference` must select one group; {dict(reference)} selects {names}."
+        )
+    return tuple((k, int(chosen[0])) for k in range(size) if k != chosen[0])

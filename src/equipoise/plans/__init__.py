@@ -1,0 +1,1 @@
+"""Plans: questions in a file, asked, gated and kept."""

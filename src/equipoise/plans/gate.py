@@ -1,0 +1,175 @@
+"""What a pipeline does with a result: outcomes, gates and JUnit XML.
+
+A gate acts on decisions, hence on tests and intervals, never on a point estimate: a small group
+neither trips nor clears it by luck. What the data cannot settle is its own outcome.
+"""
+
+import xml.etree.ElementTree as ET
+from collections.abc import Sequence
+from enum import StrEnum
+
+from equipoise._checks import check_option
+from equipoise._typing import FailOn
+from equipoise.exceptions import InvalidParameterError
+from equipoise.plans.dossier import Check
+from equipoise.results import formats, wording
+from equipoise.results.finding import Decision, Finding, JointTest
+from equipoise.results.result import AuditResult
+
+__all__ = ["Outcome", "junit_xml", "outcome", "tripped"]
+
+
+class Outcome(StrEnum):
+    """What one check says as a whole."""
+
+    DETECTED = "detected"
+    NOT_DETECTED = "not detected"
+    WITHIN_MARGIN = "within margin"
+    INCONCLUSIVE = "inconclusive"
+    NOT_TESTED = "not tested"
+
+
+def outcome(result: AuditResult) -> Outcome:
+    """Sum up a result: one group beyond is enough, every group must be within.
+
+    Parameters
+    ----------
+    result : AuditResult
+        Any audit.
+
+    Returns
+    -------
+    Outcome
+        `INCONCLUSIVE` where equivalence was asked for and some group is neither shown within the
+        margin nor beyond it; groups that could not be tested count as such.
+    """
+    findings = () if result.all_or_nothing else result.findings
+    decisions = {finding.decision for finding in findings}
+    joint = set() if result.joint is None else {result.joint.decision}
+    if Decision.DETECTED in decisions | joint:
+        return Outcome.DETECTED
+    if decisions | joint <= {Decision.NOT_TESTED}:
+        return Outcome.NOT_TESTED
+    if decisions == {Decision.WITHIN_MARGIN}:
+        return Outcome.WITHIN_MARGIN
+    if asks_for_margin(result):
+        return Outcome.INCONCLUSIVE
+    return Outcome.NOT_DETECTED
+
+
+def asks_for_margin(result: AuditResult) -> bool:
+    """Whether the question was "is everybody within the margin?"."""
+    return result.audit == "certify" or any(
+        finding.decision is Decision.WITHIN_MARGIN for finding in result.findings
+    )
+
+
+def tripped(checks: Sequence[Check], fail_on: FailOn) -> tuple[Check, ...]:
+    """Return the checks that trip the gate.
+
+    Parameters
+    ----------
+    checks : sequence of Check
+        The checks of a plan.
+    fail_on : {"detected", "not-within-margin", "never"}
+        ``"detected"``: a group or a joint test is DETECTED. ``"not-within-margin"``: some group
+        of a `certify` check is not shown to be within the margin; other checks do not count.
+
+    Returns
+    -------
+    tuple of Check
+
+    Raises
+    ------
+    InvalidParameterError
+        For ``"not-within-margin"`` when no check asks for a margin.
+    """
+    check_option("fail_on", fail_on, FailOn)
+    if fail_on == "never":
+        return ()
+    if fail_on == "detected":
+        return tuple(c for c in checks if outcome(c.result) is Outcome.DETECTED)
+    asked = [c for c in checks if c.question == "certify" or asks_for_margin(c.result)]
+    if not asked:
+        raise InvalidParameterError(
+            "`fail_on` 'not-within-margin' needs a check with question = \"certify\"; the plan has"
+            " none. Add one, or use 'detected'."
+        )
+    return tuple(c for c in asked if outcome(c.result) is not Outcome.WITHIN_MARGIN)
+
+
+def junit_xml(checks: Sequence[Check], fail_on: FailOn = "detected") -> str:
+    """Write the checks as JUnit XML: a suite for each check, a case for each group.
+
+    Parameters
+    ----------
+    checks : sequence of Check
+        The checks of a plan.
+    fail_on : {"detected", "not-within-margin", "never"}
+        Which cases are failures: those that trip this gate. Inconclusive and untested groups are
+        ``skipped`` with their reason, unless the gate is ``"not-within-margin"``.
+
+    Returns
+    -------
+    str
+        The document, ready to be written as UTF-8.
+    """
+    failing = {check.id for check in tripped(checks, fail_on)}
+    root = ET.Element("testsuites", name="equipoise")
+    for check in checks:
+        cases = _cases(check, fail_on if check.id in failing else "never")
+        kinds = [case[0].tag if len(case) else "" for case in cases]
+        suite = ET.SubElement(
+            root,
+            "testsuite",
+            name=check.id,
+            tests=str(len(cases)),
+            failures=str(kinds.count("failure")),
+            errors="0",
+            skipped=str(kinds.count("skipped")),
+        )
+        suite.extend(cases)
+        ET.SubElement(suite, "system-out").text = formats.printable(wording.headline(check.result))
+    ET.indent(root)
+    return ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _cases(check: Check, fail_on: FailOn) -> list[ET.Element]:
+    cases = []
+    tests: list[tuple[str, Finding | JointTest]] = [(f.group, f) for f in check.result.findings]
+    if check.result.joint is not None:
+        tests.append(("all groups jointly", check.result.joint))
+    for name, test in tests:
+        case = ET.Element(
+            "testcase", classname=f"equipoise.{check.id}", name=formats.printable(name)
+        )
+        tag = _tag(test, check, fail_on)
+        if tag:
+            message = formats.printable(_message(test, check.result.audit))
+            ET.SubElement(case, tag, message=message, type=test.decision.value)
+        cases.append(case)
+    return cases
+
+
+def _tag(test: Finding | JointTest, check: Check, fail_on: FailOn) -> str:
+    """The element that a test needs inside its case: none when there is nothing to say."""
+    if test.decision is Decision.DETECTED:
+        return "" if fail_on == "never" else "failure"
+    if test.decision is Decision.WITHIN_MARGIN or isinstance(test, JointTest):
+        return "" if test.decision is not Decision.NOT_TESTED else "skipped"
+    if fail_on == "not-within-margin":
+        return "failure"
+    unclear = test.decision is Decision.NOT_TESTED or asks_for_margin(check.result)
+    return "skipped" if unclear else ""
+
+
+def _message(test: Finding | JointTest, audit: str) -> str:
+    if test.decision is Decision.NOT_TESTED:
+        return "; ".join(note.message for note in test.notes)
+    if isinstance(test, JointTest):
+        return formats.joint_line(test)
+    return (
+        f"{formats.estimand_words(test.estimand)} {formats.number(test.estimate)}"
+        f" {formats.interval(test.ci)}, p {formats.p_value(test.p_value)},"
+        f" {formats.decision_word(test.decision, audit)}"
+    )

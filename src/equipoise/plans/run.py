@@ -1,0 +1,155 @@
+"""Ask the questions of a plan and keep everything needed to ask them again."""
+
+import importlib.metadata
+import os
+import platform
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from equipoise._typing import Engine
+from equipoise._version import __version__
+from equipoise.audits.audit import Audit
+from equipoise.audits.disparity.reference import External
+from equipoise.data.fingerprint import fingerprint
+from equipoise.exceptions import EquipoiseError
+from equipoise.plans.dossier import Check, Dossier
+from equipoise.plans.plan import Plan, PlannedCheck, parameters
+from equipoise.results.finding import Note
+from equipoise.results.result import AuditResult
+
+__all__ = ["execute"]
+
+_LIBRARIES = ("numpy", "scipy", "scikit-learn", "narwhals", "duckdb", "pyarrow")
+
+
+def execute(
+    plan: Plan,
+    *,
+    engine: Engine = "duckdb",
+    started: Callable[[PlannedCheck], None] | None = None,
+) -> Dossier:
+    """Ask every question of a plan.
+
+    Parameters
+    ----------
+    plan : Plan
+        From `read_plan`.
+    engine : {"duckdb", "spark"}
+        What reads the data.
+    started : callable, optional
+        Called with each check before it runs; for progress.
+
+    Returns
+    -------
+    Dossier
+
+    Raises
+    ------
+    EquipoiseError
+        The first error of a check, with the id of the check in front.
+
+    Notes
+    -----
+    With ``multiplicity = "bonferroni"`` each of m checks runs at level alpha / m. By the union
+    bound, the chance that any check errs is then at most alpha if each keeps its own level.
+    """
+    audits: dict[tuple[str, ...] | None, Audit] = {
+        None: Audit(plan.path, engine=engine, **plan.roles)
+    }
+    checks = []
+    for planned in plan.checks:
+        if started is not None:
+            started(planned)
+        options = _options(plan, planned)
+        try:
+            if planned.group not in audits:
+                roles = _with_group(plan.roles, planned.group)
+                audits[planned.group] = Audit(plan.path, engine=engine, **roles)
+            result = getattr(audits[planned.group], planned.question)(**_decoded(options))
+        except EquipoiseError as error:
+            raise type(error)(f"Check {planned.id!r}: {error}") from error
+        if plan.small_category:
+            result = _small_marked(result, plan.small_category)
+        checks.append(
+            Check(
+                id=planned.id,
+                question=planned.question,
+                options=options,
+                result=result,
+                group=planned.group,
+            )
+        )
+    return Dossier(
+        title=plan.title,
+        created=_now(),
+        plan=plan.text,
+        multiplicity=plan.multiplicity,
+        data={
+            "source": os.path.basename(plan.path),  # noqa: PTH119  (a glob is no path)
+            "rows": audits[None].table.size(),
+            "roles": plan.roles,
+            "files": fingerprint(plan.path),
+        },
+        versions=_versions(engine),
+        checks=tuple(checks),
+    )
+
+
+def _options(plan: Plan, planned: PlannedCheck) -> dict[str, Any]:
+    takes_alpha = any(p.name == "alpha" for p in parameters(getattr(Audit, planned.question)))
+    if plan.multiplicity == "none" or not takes_alpha:
+        return planned.options
+    return planned.options | {"alpha": plan.alpha / len(plan.checks)}
+
+
+def _with_group(roles: dict[str, Any], group: tuple[str, ...] | None) -> dict[str, Any]:
+    """Return the roles with other group columns, and the bins that still apply."""
+    columns = group or ()
+    bins = {name: cuts for name, cuts in roles.get("bins", {}).items() if name in columns}
+    return roles | {"group": list(columns), "bins": bins}
+
+
+def _decoded(options: dict[str, Any]) -> dict[str, Any]:
+    """Turn the tables of a plan into the objects that Python takes."""
+    reference = options.get("reference")
+    if isinstance(reference, dict) and set(reference) == {"value", "se"}:
+        return options | {"reference": External(**reference)}
+    return options
+
+
+def _small_marked(result: AuditResult, share: float) -> AuditResult:
+    """Add a note to every group that is a smaller share of the rows."""
+    note = Note(
+        code="small-category",
+        message=f"Fewer than {100 * share:g}% of the rows: the rules of the audit allow leaving the"
+        " category out; it is kept here.",
+    )
+    return replace(
+        result,
+        findings=tuple(
+            replace(finding, notes=(*finding.notes, note))
+            if finding.n < share * result.n
+            else finding
+            for finding in result.findings
+        ),
+    )
+
+
+def _now() -> str:
+    """The time in UTC; ``SOURCE_DATE_EPOCH`` makes a report reproducible byte by byte."""
+    epoch = os.environ.get("SOURCE_DATE_EPOCH")
+    moment = datetime.now(UTC) if epoch is None else datetime.fromtimestamp(int(epoch), UTC)
+    return moment.strftime("%Y-%m-%d %H:%M UTC")
+
+
+def _versions(engine: Engine) -> dict[str, str]:
+    names = (*_LIBRARIES, "pyspark") if engine == "spark" else _LIBRARIES
+    return {
+        "equipoise": __version__,
+        "Python": platform.python_version(),
+        **{name: importlib.metadata.version(name) for name in names},
+        "system": f"{sys.platform} {platform.machine()}",
+    }

@@ -1,0 +1,1 @@
+"""What an audit returns, and the ways a person reads it."""

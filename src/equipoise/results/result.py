@@ -1,0 +1,257 @@
+"""The result of an audit: findings, and the ways a person reads them."""
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from equipoise.exceptions import InvalidParameterError
+from equipoise.results import tables
+from equipoise.results.finding import ConfidenceInterval, Decision, Finding, JointTest, Note
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["CANDIDATES", "COLUMNS", "SCHEMA_VERSION", "AuditResult"]
+
+SCHEMA_VERSION = 1
+
+COLUMNS = (
+    "group",
+    "estimand",
+    "estimate",
+    "ci_low",
+    "ci_high",
+    "confidence_level",
+    "statistic",
+    "p_value",
+    "p_value_raw",
+    "decision",
+    "n",
+    "reference",
+    "method",
+    "notes",
+)
+"""Columns of `AuditResult.to_frame`, the same for every audit."""
+
+CANDIDATES = "candidates"
+"""The one entry of `AuditResult.details` that lives in memory only: fitted algorithms."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class AuditResult:
+    """What was asked, of which data, by which test, and what was found.
+
+    Parameters
+    ----------
+    audit : str
+        The question: ``"disparity"``, ``"flag"``, ...
+    null, alternative : str
+        The hypotheses in words.
+    alpha : float
+        Level of the tests.
+    method : str
+        The test, in words.
+    n : int
+        Rows used.
+    findings : tuple of Finding
+        One for every group asked for; none is left out.
+    joint : JointTest, optional
+        One test for all groups.
+    notes : tuple of Note
+        Remarks on the whole audit.
+    details : dict
+        Numbers beyond the table; its keys are documented with each audit. JSON-safe but for the
+        fitted algorithms of improvability under ``"candidates"``, which `to_dict` leaves out.
+    """
+
+    audit: str
+    null: str
+    alternative: str
+    alpha: float
+    method: str
+    n: int
+    findings: tuple[Finding, ...]
+    joint: JointTest | None = None
+    notes: tuple[Note, ...] = ()
+    details: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def all_or_nothing(self) -> bool:
+        """Whether findings are requirements of one claim, so that only the joint test counts."""
+        return self.audit == "improvability" and self.joint is not None
+
+    @property
+    def detected(self) -> bool:
+        """Whether any finding, or the joint test, is `DETECTED`."""
+        tests: list[Finding | JointTest] = [] if self.all_or_nothing else list(self.findings)
+        if self.joint is not None:
+            tests.append(self.joint)
+        return any(test.decision is Decision.DETECTED for test in tests)
+
+    def __eq__(self, other: object) -> bool:
+        # Algorithms that were fitted alike are different objects; what is written decides.
+        if not isinstance(other, AuditResult):
+            return NotImplemented
+        return self.to_dict() == other.to_dict()
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def to_frame(self, backend: str | None = None) -> Any:
+        """Return the findings as a tidy table.
+
+        Parameters
+        ----------
+        backend : {"pandas", "polars", "pyarrow"}, optional
+            By default pandas if it is installed, else polars, else pyarrow.
+
+        Returns
+        -------
+        pandas.DataFrame, polars.DataFrame or pyarrow.Table
+            The columns of `COLUMNS`, a row for each finding; a missing number is null.
+        """
+        records = [_record(finding) for finding in self.findings]
+        columns = {name: [record[name] for record in records] for name in COLUMNS}
+        return _frame(columns, backend)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as a JSON-safe dictionary with a `schema_version`."""
+        joint = None
+        if self.joint is not None:
+            joint = {
+                "null": self.joint.null,
+                "decision": self.joint.decision.value,
+                "method": self.joint.method,
+                "statistic": self.joint.statistic,
+                "df": self.joint.df,
+                "p_value": self.joint.p_value,
+                "notes": [_note(note) for note in self.joint.notes],
+            }
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "audit": self.audit,
+            "null": self.null,
+            "alternative": self.alternative,
+            "alpha": self.alpha,
+            "method": self.method,
+            "n": self.n,
+            "findings": [
+                _record(finding) | {"notes": [_note(note) for note in finding.notes]}
+                for finding in self.findings
+            ],
+            "joint": joint,
+            "notes": [_note(note) for note in self.notes],
+            "details": {name: v for name, v in self.details.items() if name != CANDIDATES},
+        }
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> "AuditResult":
+        """Rebuild a result from `to_dict`; the report does so from a file."""
+        version = data.get("schema_version")
+        if version != SCHEMA_VERSION:
+            raise InvalidParameterError(
+                f"results have schema_version {version!r}; this version reads {SCHEMA_VERSION}."
+            )
+        joint = data["joint"]
+        return cls(
+            **{name: data[name] for name in ("audit", "null", "alternative", "alpha", "method")},
+            n=data["n"],
+            findings=tuple(_finding(record) for record in data["findings"]),
+            joint=None if joint is None else _joint(joint),
+            notes=_notes(data["notes"]),
+            details=data["details"],
+        )
+
+    def plot(self, *, ax: "Axes | None" = None) -> "Axes":
+        """Draw the result; returns the matplotlib axes."""
+        from equipoise.plot import draw
+
+        return draw(self, ax=ax)
+
+    def __str__(self) -> str:
+        return tables.table(self)
+
+    def __repr__(self) -> str:
+        return (
+            f"AuditResult(audit={self.audit!r}, n={self.n}, findings={len(self.findings)},"
+            f" detected={self.detected})"
+        )
+
+    def _repr_html_(self) -> str:
+        return tables.html_table(self)
+
+
+def _record(finding: Finding) -> dict[str, Any]:
+    ci = finding.ci
+    return {
+        "group": finding.group,
+        "estimand": finding.estimand,
+        "estimate": finding.estimate,
+        "ci_low": None if ci is None else ci.low,
+        "ci_high": None if ci is None else ci.high,
+        "confidence_level": None if ci is None else ci.confidence_level,
+        "statistic": finding.statistic,
+        "p_value": finding.p_value,
+        "p_value_raw": finding.p_value_raw,
+        "decision": finding.decision.value,
+        "n": finding.n,
+        "reference": finding.reference,
+        "method": finding.method,
+        "notes": "; ".join(note.message for note in finding.notes),
+    }
+
+
+def _note(note: Note) -> dict[str, str]:
+    return {"code": note.code, "message": note.message}
+
+
+def _notes(records: list[dict[str, str]]) -> tuple[Note, ...]:
+    return tuple(Note(code=record["code"], message=record["message"]) for record in records)
+
+
+def _finding(record: dict[str, Any]) -> Finding:
+    ci = None
+    if record["confidence_level"] is not None:
+        ci = ConfidenceInterval(
+            low=record["ci_low"],
+            high=record["ci_high"],
+            confidence_level=record["confidence_level"],
+        )
+    plain = ("group", "estimand", "estimate", "statistic", "p_value", "p_value_raw", "n")
+    return Finding(
+        **{name: record[name] for name in (*plain, "reference", "method")},
+        decision=Decision(record["decision"]),
+        ci=ci,
+        notes=_notes(record["notes"]),
+    )
+
+
+def _joint(record: dict[str, Any]) -> JointTest:
+    return JointTest(
+        **{name: record[name] for name in ("null", "method", "statistic", "df", "p_value")},
+        decision=Decision(record["decision"]),
+        notes=_notes(record["notes"]),
+    )
+
+
+def _frame(columns: dict[str, list[Any]], backend: str | None) -> Any:
+    import importlib.util
+
+    known = ("pandas", "polars", "pyarrow")
+    if backend is None:
+        backend = next(name for name in known if importlib.util.find_spec(name))
+    if backend not in known:
+        raise InvalidParameterError(f"`backend` must be one of {known}; got {backend!r}.")
+    import pyarrow as pa
+
+    number = pa.float64()
+    types = dict.fromkeys(COLUMNS, number) | dict.fromkeys(
+        ("group", "estimand", "decision", "reference", "method", "notes"), pa.string()
+    )
+    types["n"] = pa.int64()
+    table = pa.table({name: pa.array(values, types[name]) for name, values in columns.items()})
+    if backend == "pandas":
+        return table.to_pandas()
+    if backend == "polars":
+        import polars as pl
+
+        return pl.from_arrow(table)
+    return table

@@ -1,0 +1,1 @@
+"""Disparities: a group beside its reference."""

@@ -1,0 +1,1 @@
+"""How accurate predicted treatment effects are."""

@@ -1,0 +1,1 @@
+"""Whether an alternative is more accurate and less unequal."""

@@ -1,0 +1,226 @@
+r"""What a decision is worth to the person: benefit matrices, hard and soft benefits.
+
+A benefit matrix has :math:`B_{ij}`, the benefit of the decision i for a person whose outcome is j.
+"""
+
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+from scipy import optimize, special
+
+from equipoise._checks import check_finite, check_fraction
+from equipoise._typing import FloatArray, IntArray
+from equipoise.exceptions import InvalidParameterError
+from equipoise.stats.inequality.index import check_order, entropy_index
+
+__all__ = [
+    "SPEICHER",
+    "ExactBounds",
+    "check_matrix",
+    "exact_bounds",
+    "hard_benefits",
+    "proportion_interval",
+    "soft_benefits",
+]
+
+SPEICHER: FloatArray = np.array([[1.0, 0.0], [2.0, 1.0]])
+"""b = yhat - y + 1, the choice of AIF360, Clarify and jurity: a false negative gets nothing."""
+SPEICHER.setflags(write=False)
+
+
+def check_matrix(matrix: object, *, size: int | None = None) -> FloatArray:
+    """Return a square matrix of benefits; raise unless all are at least zero and one is positive.
+
+    Examples
+    --------
+    >>> check_matrix([[1, 0], [2, 1]]).shape
+    (2, 2)
+    """
+    b = check_finite("benefits", matrix)
+    expected = "square" if size is None else f"{size} x {size}"
+    if b.ndim != 2 or b.shape[0] != b.shape[1] or b.shape[0] < 2 or size not in {None, len(b)}:
+        raise InvalidParameterError(
+            f"a benefit matrix must be {expected}, one row for each decision and one column for"
+            f" each outcome; got shape {b.shape}."
+        )
+    if b.min() < 0.0 or b.max() == 0.0:
+        raise InvalidParameterError(
+            "a benefit matrix must have values of at least zero and one that is positive; got"
+            f" {b.tolist()}."
+        )
+    return b
+
+
+def hard_benefits(y_true: object, y_pred: object, *, matrix: object = SPEICHER) -> FloatArray:
+    """Return the benefit of each decision.
+
+    Parameters
+    ----------
+    y_true, y_pred : array of shape (n,)
+        Outcome and decision, 0 to k - 1.
+    matrix : array of shape (k, k), optional
+        ``matrix[y_pred][y_true]``; by default ``y_pred - y_true + 1``.
+
+    Returns
+    -------
+    array of shape (n,)
+
+    Examples
+    --------
+    >>> hard_benefits([0, 0, 1, 1], [0, 1, 0, 1]).tolist()
+    [1.0, 2.0, 0.0, 1.0]
+    """
+    b = check_matrix(matrix)
+    return np.asarray(b[_labels("y_pred", y_pred, len(b)), _labels("y_true", y_true, len(b))])
+
+
+def soft_benefits(y_true: object, y_score: object, *, matrix: object = SPEICHER) -> FloatArray:
+    r"""Return the expected benefit when decision 1 is drawn with probability `y_score`.
+
+    Parameters
+    ----------
+    y_true : array of shape (n,)
+        Outcome, 0 or 1.
+    y_score : array of shape (n,)
+        Probability of decision 1.
+    matrix : array of shape (2, 2), optional
+        Benefits.
+
+    Returns
+    -------
+    array of shape (n,)
+        :math:`(1-s)B_{0y} + sB_{1y}`.
+
+    Notes
+    -----
+    Averaging over the draw comes before the index, so that inequality is at most that of the drawn
+    decisions. The caps of `equipoise.design.benefit_design` hold for hard benefits only.
+
+    Examples
+    --------
+    >>> soft_benefits([0, 1], [0.25, 0.25]).tolist()
+    [1.25, 0.25]
+    """
+    b = check_matrix(matrix, size=2)
+    y = _labels("y_true", y_true, 2)
+    s = check_finite("y_score", y_score)
+    if s.min(initial=0.0) < 0.0 or s.max(initial=1.0) > 1.0:
+        raise InvalidParameterError(
+            "soft benefits read `y_score` as the probability of decision 1, in [0, 1]; got values"
+            f" from {s.min():g} to {s.max():g}."
+        )
+    return np.asarray((1.0 - s) * b[0, y] + s * b[1, y])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExactBounds:
+    """Bounds on the index that need no large-sample argument.
+
+    Parameters
+    ----------
+    low, high : float
+        Smallest and largest index over the box.
+    base_rate, fpr, fnr : tuple of float
+        Clopper-Pearson intervals that span the box, each at level 1 - alpha/3.
+    """
+
+    low: float
+    high: float
+    base_rate: tuple[float, float]
+    fpr: tuple[float, float]
+    fnr: tuple[float, float]
+
+
+def exact_bounds(
+    table: object, *, matrix: object = SPEICHER, order: float = 1.0, confidence_level: float = 0.95
+) -> ExactBounds:
+    r"""Bound the index of a 2 x 2 table when a benefit level has only a few people.
+
+    Parameters
+    ----------
+    table : array of shape (2, 2)
+        Counts ``table[y_pred][y_true]`` of independent rows.
+    matrix : array of shape (2, 2), optional
+        Benefits ``matrix[y_pred][y_true]``.
+    order : float, default 1
+        Order of the index.
+    confidence_level : float, default 0.95
+        Joint level of the box, and so of the bounds.
+
+    Returns
+    -------
+    ExactBounds
+
+    Notes
+    -----
+    The index is quasi-concave in the four probabilities, which are affine in each of base rate,
+    false positive rate and false negative rate; its minimum over the box is therefore at one of
+    eight corners. The maximum is searched from a grid. Conservative: the log-Wald interval is the
+    better one from about ten people per benefit level.
+
+    Examples
+    --------
+    One false positive in 100: how small or large can the index be?
+
+    >>> bounds = exact_bounds([[60, 19], [1, 20]], matrix=[[1, 1], [0.1, 0.9]], order=0.5)
+    >>> bounds.low < 0.002, bounds.high > 0.02
+    (True, True)
+    """
+    counts = check_finite("table", table)
+    if counts.shape != (2, 2) or counts.min() < 0.0 or counts.sum(axis=0).min() == 0.0:
+        raise InvalidParameterError(
+            "`table` must be a 2 x 2 array of counts [y_pred][y_true] with people of both"
+            f" outcomes; got {counts.tolist()}."
+        )
+    a, b = check_order(order), check_matrix(matrix, size=2)
+    tail = (1.0 - check_fraction("confidence_level", confidence_level)) / 3.0
+    n0, n1 = counts.sum(axis=0)
+    box = [
+        proportion_interval(n1, n0 + n1, confidence_level=1.0 - tail),
+        proportion_interval(counts[1, 0], n0, confidence_level=1.0 - tail),
+        proportion_interval(counts[0, 1], n1, confidence_level=1.0 - tail),
+    ]
+
+    def index(at: FloatArray) -> float:
+        p, u, v = at
+        mass = np.array([[(1 - p) * (1 - u), p * v], [(1 - p) * u, p * (1 - v)]])
+        return entropy_index(b.ravel(), order=a, weight=mass.ravel())
+
+    low = min(index(np.array(corner)) for corner in product(*box))
+    grid = product(*(np.linspace(low_, high_, 5) for low_, high_ in box))
+    start = max((np.array(point) for point in grid), key=index)
+    best = optimize.minimize(lambda at: -index(at), start, bounds=box, method="L-BFGS-B")
+    high = max(index(start), -float(best.fun))
+    return ExactBounds(low=low, high=high, base_rate=box[0], fpr=box[1], fnr=box[2])
+
+
+def proportion_interval(
+    events: float, trials: float, *, confidence_level: float = 0.95
+) -> tuple[float, float]:
+    """Return the Clopper-Pearson interval of a proportion.
+
+    Examples
+    --------
+    >>> low, high = proportion_interval(0, 10)
+    >>> low, round(high, 3)
+    (0.0, 0.308)
+    """
+    k, n = round(events), round(trials)
+    tail = (1.0 - check_fraction("confidence_level", confidence_level)) / 2.0
+    low = 0.0 if k == 0 else float(special.betaincinv(k, n - k + 1, tail))
+    high = 1.0 if k == n else float(special.betainccinv(k + 1, n - k, tail))
+    return low, high
+
+
+def _labels(name: str, values: object, size: int) -> IntArray:
+    labels = check_finite(name, values, ndim=1)
+    codes = labels.astype(np.int64)
+    outside = (codes != labels) | (codes < 0) | (codes >= size)
+    if outside.any():
+        found = sorted({f"{v:g}" for v in labels[outside]})[:5]
+        raise InvalidParameterError(
+            f"`{name}` must hold labels 0 to {size - 1}, one for each row of the benefit matrix;"
+            f" found {', '.join(found)}. Pass a larger matrix or recode the labels."
+        )
+    return codes

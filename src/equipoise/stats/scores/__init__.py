@@ -1,0 +1,1 @@
+"""What a score means in each group."""

@@ -1,0 +1,371 @@
+r"""Rows as independent units by (group, score): what every kernel estimate is computed from.
+
+A row i of unit m (a cluster, or the row itself) lies in the *cell* of its group and its score. All
+kernel estimates are linear in the rows with coefficients that depend on the cell alone, so a
+statistic costs one sparse product of (units x cells) with (cells x points); the units are never
+looped over, and a unit with rows in several groups is summed before it is squared.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from scipy import sparse
+
+from equipoise._checks import check_finite, check_option
+from equipoise._typing import AnyArray, FloatArray, IntArray, ParityUnit
+from equipoise.exceptions import DataError, InvalidParameterError
+from equipoise.stats.scores.support import ScoreSupport, score_support
+from equipoise.stats.scores.unit_rows import (
+    UnitBlock,
+    UnitRows,
+    index_type,
+    is_binary,
+    pieces,
+    sum_by,
+)
+
+__all__ = [
+    "InfluenceMoments",
+    "LinearBlock",
+    "ScoreCells",
+    "influence_moments",
+    "weighted_quantile",
+]
+
+Sums = TypeVar("Sums")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreCells:
+    """Rows by unit, each with its (group, score) cell, outcome and weight.
+
+    Parameters
+    ----------
+    support : array of shape (b,)
+        Distinct scores, or the mean scores of bins, ascending.
+    rows : UnitRows
+        The rows; a cell is ``group * b + position of the score``, and a row weighs one over the
+        rows of its unit at the level of clusters.
+    mass, total : array of shape (n_groups, b)
+        Sums of weights and of weighted outcomes at each score.
+    n_rows : array of shape (n_groups,)
+        Rows in each group.
+    clustered : bool
+        Whether units can have several rows.
+    """
+
+    support: FloatArray
+    rows: UnitRows
+    mass: FloatArray
+    total: FloatArray
+    n_rows: IntArray
+    clustered: bool
+
+    @property
+    def n_groups(self) -> int:
+        """Number of groups."""
+        return len(self.n_rows)
+
+    @property
+    def n_units(self) -> int:
+        """Independent units."""
+        return round(float(self.rows.copies.sum()))
+
+    @property
+    def binary(self) -> bool:
+        """Whether every outcome is 0 or 1."""
+        return is_binary(self.rows.outcome)
+
+    @property
+    def outcome_range(self) -> tuple[float, float]:
+        """Smallest and largest outcome."""
+        return float(self.rows.outcome.min()), float(self.rows.outcome.max())
+
+    def reduce(self, function: Callable[..., Sums], *arguments: Any) -> Sums:
+        """Return what a function makes of these units and the arguments.
+
+        The function must be additive: of disjoint sets of units it makes arrays that add up to
+        those of all units together. Then it can go to rows elsewhere, see `PartitionedCells`.
+        """
+        return function(self, *arguments)
+
+    @classmethod
+    def from_rows(
+        cls,
+        y_true: AnyArray,
+        y_score: AnyArray,
+        group: AnyArray,
+        *,
+        n_groups: int | None = None,
+        cluster: AnyArray | None = None,
+        unit: ParityUnit = "row",
+        weight: AnyArray | None = None,
+        count: AnyArray | None = None,
+        n_bins: int | None = None,
+        edge: float | None = None,
+        support: ScoreSupport | None = None,
+    ) -> "ScoreCells":
+        """Arrange rows.
+
+        Parameters
+        ----------
+        y_true, y_score : array of shape (n,)
+            Outcome and score, finite.
+        group : array of shape (n,)
+            Group of each row, 0 to G - 1.
+        n_groups : int, optional
+            G; by default one more than the largest code.
+        cluster : array of shape (n,), optional
+            Who the row belongs to, any labels; rows are independent without it.
+        unit : {"row", "cluster"}, default "row"
+            "cluster" gives every cluster the same weight, "row" every row.
+        weight : array of shape (n,), optional
+            Sampling weight of a row.
+        count : array of shape (n,), optional
+            How many identical rows a row stands for.
+        n_bins : int, optional
+            Replace scores by the means of this many equal intervals; by default scores are exact.
+        edge : float, optional
+            A score at which an interval must begin.
+        support : ScoreSupport, optional
+            Where scores are placed, if that is agreed with rows elsewhere; `n_bins` and `edge` are
+            then not used.
+
+        Returns
+        -------
+        ScoreCells
+        """
+        check_option("unit", unit, ParityUnit)
+        outcome = check_finite("y_true", y_true, ndim=1)
+        score = check_finite("y_score", y_score, ndim=1)
+        code = np.asarray(group)
+        size = int(code.max(initial=-1)) + 1 if n_groups is None else n_groups
+        w = None if weight is None else check_finite("weight", weight, ndim=1)
+        repeats = None if count is None else check_finite("count", count, ndim=1)
+        _check_lengths(
+            outcome=outcome, score=score, group=code, cluster=cluster, weight=w, count=repeats
+        )
+        for extra in (w, repeats):
+            if extra is not None and np.any(extra < 0.0):
+                raise DataError("weights and counts must not be negative; some are.")
+        if support is None:
+            support = score_support(
+                lambda function: [function(score)] if len(score) else [], n_bins=n_bins, edge=edge
+            )
+        shape = (size, len(support.values))
+        cell = _cell_numbers(support.position(score), code, *shape)
+        n_rows = sum_by(code, repeats, size).round().astype(np.int64)
+        if cluster is None:
+            rows = UnitRows.independent(cell, outcome, weight=w, repeats=repeats)
+        else:
+            rows = UnitRows.clustered(
+                np.asarray(cluster), unit, code, cell, outcome, weight=w, repeats=repeats
+            )
+        mass, total = rows.sums(shape[0] * shape[1])
+        return cls(
+            support=support.values,
+            rows=rows,
+            mass=mass.reshape(shape),
+            total=total.reshape(shape),
+            n_rows=n_rows,
+            clustered=cluster is not None,
+        )
+
+    def select(self, groups: Sequence[int]) -> "ScoreCells":
+        """Return the rows of some groups, renumbered in the order given; weights are unchanged."""
+        chosen = list(groups)
+        if chosen == list(range(self.n_groups)):
+            return self
+        size = len(self.support)
+        place = np.full(self.n_groups, -1)
+        place[chosen] = np.arange(len(chosen))
+        number = (place[:, None] * size + np.arange(size)).astype(self.rows.cell.dtype)
+        cell = number.ravel()[self.rows.cell]
+        kept = cell >= 0
+        return replace(
+            self,
+            rows=self.rows.keep(kept, cell[kept]),
+            mass=self.mass[chosen],
+            total=self.total[chosen],
+            n_rows=self.n_rows[chosen],
+        )
+
+    def above(self, threshold: float) -> "ScoreCells":
+        """Return the rows with a score of at least `threshold`; units without any are dropped."""
+        first = int(np.searchsorted(self.support, threshold, side="left"))
+        size = len(self.support)
+        kept = self.rows.cell % size >= first
+        group, position = np.divmod(self.rows.cell[kept], size)
+        rows = self.rows.keep(
+            kept, (group * (size - first) + position - first).astype(self.rows.cell.dtype)
+        )
+        n_rows = np.bincount(group, weights=rows.copies[rows.unit], minlength=self.n_groups)
+        return replace(
+            self,
+            support=self.support[first:],
+            rows=rows,
+            mass=self.mass[:, first:],
+            total=self.total[:, first:],
+            n_rows=n_rows.round().astype(np.int64),
+        )
+
+    def sums(self) -> tuple[FloatArray, FloatArray]:
+        """Return the sums of weights and of weighted outcomes, each of shape (n_groups, b)."""
+        return self.mass, self.total
+
+    def units_in_group(self) -> IntArray:
+        """Return the number of units with a row in each group."""
+        total = np.zeros(self.n_groups)
+        for block in self.rows.blocks():
+            first, last = (end // len(self.support) for end in (block.cell.min(), block.cell.max()))
+            if first == last:
+                total[first] += block.copies.sum()
+                continue
+            group, size = block.cell // len(self.support), np.diff(block.start)
+            present = np.zeros((self.n_groups, len(size)), dtype=bool)
+            present[group, np.repeat(np.arange(len(size)), size)] = True
+            total += present @ block.copies
+        return total.round().astype(np.int64)
+
+    def units_within(self, low: FloatArray, high: FloatArray) -> IntArray:
+        """Count the units that have a score in each window; shape (n_groups, len(low)).
+
+        Windows are ascending in both ends. The scores of a unit that fall in a window are
+        consecutive once sorted, so distinct units = rows inside - neighbouring pairs both inside:
+        two histograms, over the first window that a score opens and the last that it closes,
+        instead of a search for each window.
+        """
+        size, k = len(self.support), len(low)
+        opened = np.searchsorted(low, self.support, side="right")
+        closed = np.tile(np.searchsorted(high, self.support, side="left"), self.n_groups)
+        group = np.repeat(np.arange(self.n_groups), size)
+        first = (group * (k + 1) + np.tile(opened, self.n_groups)) * (k + 1)
+        histogram = np.zeros(self.n_groups * (k + 1) ** 2)
+        for block in self.rows.blocks(len(histogram)):
+            rows = np.repeat(block.copies, np.diff(block.start))
+            code = first[block.cell] + closed[block.cell]
+            histogram += np.bincount(code, weights=rows, minlength=len(histogram))
+            before, after = block.cell[:-1], block.cell[1:]
+            same = group[before] == group[after]
+            same[block.start[1:-1] - 1] = False
+            code = first[before[same]] + closed[after[same]]
+            histogram -= np.bincount(code, minlength=len(histogram))
+        return _window_counts(histogram, self.n_groups, k)
+
+
+class LinearBlock(NamedTuple):
+    r"""Statistics :math:`\sum_i \omega_i c_{k(i)} (Y_i - \mu_{k(i)})` for cells k.
+
+    `coefficient` has shape (cells, p); `centre` is (cells,), or (cells, p) when it differs by
+    statistic.
+    """
+
+    coefficient: FloatArray
+    centre: FloatArray
+
+
+class InfluenceMoments(NamedTuple):
+    """Sums over units of influence values: products of pairs, and fourth powers."""
+
+    covariance: FloatArray
+    fourth: FloatArray
+
+
+def influence_moments(cells: ScoreCells, blocks: Sequence[LinearBlock]) -> InfluenceMoments:
+    """Sum the outer product and fourth powers of the stacked influence values over units."""
+    size = sum(block.coefficient.shape[1] for block in blocks)
+    covariance, fourth = np.zeros((size, size)), np.zeros(size)
+    values = _InfluenceValues(cells, blocks)
+    for block in cells.rows.blocks():
+        psi, columns = values.of(block)
+        square = psi * psi
+        # Copies are independent: a unit that stands for c enters sums of squares c times.
+        times = 1.0 if cells.clustered else block.copies[:, None]
+        covariance[np.ix_(columns, columns)] += psi.T @ (psi if cells.clustered else psi * times)
+        fourth[columns] += np.einsum("ij,ij->j", square * times, square)
+    return InfluenceMoments(covariance, fourth)
+
+
+class _InfluenceValues:
+    r"""Influence values of units: sparse products of their rows with what a cell's row adds.
+
+    A row adds :math:`\omega (y - \mu) c`. Of outcomes 0 and 1 that is one product, with a table
+    that has a line for each cell and outcome; of real outcomes it is two. The rows of a group
+    reach its own statistics only, and units come ordered by group: most blocks need few columns.
+    """
+
+    def __init__(self, cells: ScoreCells, blocks: Sequence[LinearBlock]) -> None:
+        self.binary = cells.binary
+        self.size = len(cells.support)
+        self.coefficient = np.concatenate([block.coefficient for block in blocks], axis=1)
+        centre = np.concatenate([_columns(block) for block in blocks], axis=1)
+        self.shift = -self.coefficient * centre
+        whole = slice(0, len(centre))
+        self.whole = self._tables(whole), whole.start, np.arange(centre.shape[1])
+        self.of_group = []
+        for k in range(cells.n_groups):
+            own = slice(k * self.size, (k + 1) * self.size)
+            columns = np.flatnonzero(np.any(self.coefficient[own] != 0.0, axis=0))
+            self.of_group.append((self._tables(own, columns), own.start, columns))
+
+    def _tables(self, own: slice, columns: IntArray | slice = slice(None)) -> list[FloatArray]:
+        """Return what a row adds by itself and times its outcome, as rows that lie together."""
+        shift, slope = self.shift[own, columns], self.coefficient[own, columns]
+        if self.binary:
+            return [np.concatenate([shift, shift + slope]).copy()]
+        return [np.ascontiguousarray(shift), np.ascontiguousarray(slope)]
+
+    def of(self, block: UnitBlock) -> tuple[FloatArray, IntArray]:
+        """Return the statistics that the units of a block reach, and which they are."""
+        ends = (block.cell.min() // self.size, block.cell.max() // self.size)
+        tables, first, columns = self.of_group[ends[0]] if ends[0] == ends[1] else self.whole
+        cell = block.cell - block.cell.dtype.type(first)
+        if self.binary:
+            lines = len(tables[0]) // 2
+            cell = cell + index_type(2 * lines)(lines) * block.outcome.astype(bool)
+            return _product(block.weight, cell, block.start, tables[0]), columns
+        psi = _product(block.weight, cell, block.start, tables[0])
+        psi += _product(block.weight * block.outcome, cell, block.start, tables[1])
+        return psi, columns
+
+
+def _product(values: FloatArray, cell: IntArray, start: IntArray, table: FloatArray) -> FloatArray:
+    units = sparse.csr_array((values, cell, start), shape=(len(start) - 1, len(table)))
+    return np.asarray(units @ table)
+
+
+def _columns(block: LinearBlock) -> FloatArray:
+    centre = block.centre if block.centre.ndim == 2 else block.centre[:, None]
+    return np.broadcast_to(centre, block.coefficient.shape)
+
+
+def weighted_quantile(values: FloatArray, mass: FloatArray, levels: FloatArray) -> FloatArray:
+    """Return the smallest of the ascending `values` whose share of `mass` reaches each level."""
+    share = np.cumsum(mass) / mass.sum()
+    at = np.searchsorted(share, levels - 1e-12, side="left")
+    return values[np.minimum(at, len(values) - 1)]
+
+
+def _cell_numbers(position: IntArray, group: IntArray, n_groups: int, size: int) -> IntArray:
+    """Return ``group * size + position``."""
+    cell = position.astype(index_type(n_groups * size), copy=False)
+    for rows in pieces(len(position)):
+        cell[rows] += (group[rows] * size).astype(cell.dtype)
+    return cell
+
+
+def _window_counts(histogram: FloatArray, n_groups: int, k: int) -> IntArray:
+    """Add entries with opened > j (start not below low j) and closed <= j, for each window j."""
+    table = histogram.reshape(n_groups, k + 1, k + 1)
+    from_above = np.cumsum(table[:, ::-1], axis=1)[:, ::-1]
+    both = np.cumsum(from_above, axis=2)
+    j = np.arange(k)
+    return both[:, j + 1, j].round().astype(np.int64)
+
+
+def _check_lengths(**arrays: AnyArray | None) -> None:
+    lengths = {name: len(a) for name, a in arrays.items() if a is not None}
+    if len(set(lengths.values())) > 1:
+        raise InvalidParameterError(f"arrays must have one length; got {lengths}.")

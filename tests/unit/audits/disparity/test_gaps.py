@@ -1,0 +1,414 @@
+"""The three audits of group disparities, through the public face."""
+
+import math
+
+import narwhals as nw
+import numpy as np
+import pandas as pd
+import pytest
+
+import equipoise as eq
+from equipoise.exceptions import DataError, InvalidParameterError, NotBinaryError
+from equipoise.results.result import COLUMNS
+
+
+def people(n=600, seed=3):
+    rng = np.random.default_rng(seed)
+    race = rng.choice(["a", "b", "c"], n, p=[0.5, 0.3, 0.2])
+    sex = rng.choice(["F", "M"], n)
+    y = rng.random(n) < 0.4
+    p = rng.random(n) < np.where(race == "b", 0.65, 0.45)
+    return pd.DataFrame(
+        {
+            "race": race,
+            "sex": sex,
+            "y": y.astype(int),
+            "p": p.astype(int),
+            "score": rng.random(n),
+            "profit": rng.exponential(size=n),
+            "id": rng.integers(0, n // 3, n),
+        }
+    )
+
+
+def audit(data=None, **roles):
+    frame = people() if data is None else data
+    return eq.Audit(frame, **({"group": ["race", "sex"], "y_true": "y", "y_pred": "p"} | roles))
+
+
+def find(result, group):
+    return next(finding for finding in result.findings if finding.group == group)
+
+
+def test_the_gap_is_the_group_rate_minus_the_reference_rate():
+    frame = people()
+    result = audit(frame).disparity("selection_rate", reference={"race": "a"})
+    b, a = frame[frame.race == "b"].p.mean(), frame[frame.race == "a"].p.mean()
+    finding = find(result, "race=b")
+    assert finding.estimate == pytest.approx(b - a, abs=1e-12)
+    assert finding.n == (frame.race == "b").sum()
+    assert finding.reference == "race=a"
+    assert b - a in finding.ci
+
+
+def test_every_subgroup_gets_a_finding_and_the_reference_says_so():
+    result = audit().disparity("selection_rate", reference={"race": "a"})
+    assert [finding.group for finding in result.findings] == [
+        *("race=a", "race=b", "race=c", "sex=F", "sex=M"),
+        *(f"race={r} & sex={s}" for r in "abc" for s in "FM"),
+    ]
+    assert find(result, "race=a").decision == "not tested"
+    assert find(result, "race=a").notes[0].code == "vacuous"
+
+
+def test_depth_limits_the_combinations():
+    assert len(audit().disparity("selection_rate", depth=1).findings) == 5
+
+
+@pytest.mark.parametrize(
+    ("metric", "numerator", "denominator"),
+    [
+        ("selection_rate", lambda f: f.p, lambda f: f.p * 0 + 1),
+        ("tpr", lambda f: f.y * f.p, lambda f: f.y),
+        ("fnr", lambda f: f.y * (1 - f.p), lambda f: f.y),
+        ("fpr", lambda f: (1 - f.y) * f.p, lambda f: 1 - f.y),
+        ("tnr", lambda f: (1 - f.y) * (1 - f.p), lambda f: 1 - f.y),
+        ("ppv", lambda f: f.y * f.p, lambda f: f.p),
+        ("fdr", lambda f: (1 - f.y) * f.p, lambda f: f.p),
+        ("npv", lambda f: (1 - f.y) * (1 - f.p), lambda f: 1 - f.p),
+        ("for", lambda f: f.y * (1 - f.p), lambda f: 1 - f.p),
+        ("accuracy", lambda f: (f.y == f.p) * 1, lambda f: f.p * 0 + 1),
+        ("error_rate", lambda f: (f.y != f.p) * 1, lambda f: f.p * 0 + 1),
+        ("mean_outcome", lambda f: f.y, lambda f: f.p * 0 + 1),
+        ("mean_score", lambda f: f.score, lambda f: f.p * 0 + 1),
+        ("selected_outcome", lambda f: f.y * f.p, lambda f: f.p),
+        ("squared_error", lambda f: (f.y - f.score) ** 2, lambda f: f.p * 0 + 1),
+        ("residual", lambda f: f.y - f.score, lambda f: f.p * 0 + 1),
+        ("precision", lambda f: f.y * f.p, lambda f: f.p),
+    ],
+)
+def test_each_metric_is_its_ratio_of_means(metric, numerator, denominator):
+    frame = people()
+    result = audit(frame, y_score="score").disparity(metric, depth=1, reference=0.0)
+    for finding in result.findings:
+        column, label = finding.group.split("=")
+        part = frame[frame[column] == label]
+        expected = numerator(part).sum() / denominator(part).sum()
+        assert finding.estimate == pytest.approx(expected, abs=1e-12)
+        assert finding.n == (denominator(part) != 0).sum()
+
+
+def test_a_metric_of_your_own_is_audited():
+    frame = people()
+    metric = eq.Metric("profit per selected", nw.col("profit") * nw.col("p"), "p")
+    finding = find(audit(frame).disparity(metric, reference=0.0), "race=c")
+    part = frame[(frame.race == "c") & (frame.p == 1)]
+    assert finding.estimate == pytest.approx(part.profit.mean(), rel=1e-12)
+    assert finding.n == len(part)
+    assert finding.estimand == "profit per selected difference"
+
+
+def test_a_metric_of_zeros_and_ones_is_tested_by_its_counts():
+    own = audit().disparity(eq.Metric("ppv", nw.col("y") * nw.col("p"), "p"))
+    named = audit().disparity("ppv")
+    assert [f.p_value for f in own.findings] == pytest.approx([f.p_value for f in named.findings])
+
+
+def test_multi_class_labels_are_compared_one_against_the_rest():
+    frame = people()
+    frame["colour"] = np.where(frame.p == 1, "red", np.where(frame.y == 1, "blue", "green"))
+    named = eq.Audit(frame, group="race", y_pred="colour", positive="red")
+    plain = eq.Audit(frame, group="race", y_pred="p")
+    for one, other in zip(
+        named.disparity("selection_rate").findings,
+        plain.disparity("selection_rate").findings,
+        strict=True,
+    ):
+        assert one == other
+
+
+@pytest.mark.parametrize("metric", ["ppv", "mean_score"])
+@pytest.mark.parametrize("question", ["disparity", "flag", "certify"])
+def test_counts_give_exactly_the_answers_of_the_expanded_rows(metric, question):
+    frame = people(200).round({"score": 1})
+    frame["copies"] = np.random.default_rng(0).integers(0, 5, len(frame))
+    expanded = frame.loc[frame.index.repeat(frame.copies)]
+    options = {"margin": 0.1} if question != "disparity" else {}
+    roles = {"y_score": "score"}
+    counted = getattr(audit(frame, count="copies", **roles), question)(metric, **options)
+    repeated = getattr(audit(expanded, **roles), question)(metric, **options)
+    left, right = counted.to_frame("pandas"), repeated.to_frame("pandas")
+    pd.testing.assert_frame_equal(left, right, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("reference", ["population", "rest", {"race": "a"}, 0.4])
+def test_the_interval_excludes_the_null_exactly_when_the_p_value_is_small(reference):
+    for metric in ("selection_rate", "mean_score"):
+        result = audit(y_score="score").disparity(metric, reference=reference)
+        for finding in result.findings:
+            if finding.ci is not None:
+                assert (0.0 in finding.ci) == (finding.p_value > 0.05)
+
+
+def test_simultaneous_intervals_contain_the_marginal_ones():
+    marginal = audit().disparity("selection_rate")
+    joint = audit().disparity("selection_rate", simultaneous=True)
+    for one, other in zip(marginal.findings, joint.findings, strict=True):
+        assert other.ci.low < one.ci.low
+        assert one.ci.high < other.ci.high
+        assert one.p_value < other.p_value
+        assert other.p_value_raw == one.p_value
+    assert "critical value" in joint.notes[-1].message
+
+
+def test_adjusted_p_values_are_never_below_raw_ones_in_tiny_groups():
+    audit_ = eq.Audit(
+        eq.datasets.load_compas_counts(),
+        group=["race", "sex"],
+        count="count",
+        y_true="two_year_recid",
+        y_pred="high_risk",
+    )
+    result = audit_.disparity("fpr", reference={"race": "Caucasian"}, simultaneous=True)
+    tested = [f for f in result.findings if f.p_value is not None]
+    assert any(f.n == 1 for f in tested)
+    assert all(f.p_value >= f.p_value_raw for f in tested)
+
+
+def test_the_interval_of_one_person_stays_within_what_the_reference_allows():
+    counts = eq.datasets.load_compas_counts()
+    roles = {"group": ["race", "sex"], "count": "count"}
+    labels = {"y_true": "two_year_recid", "y_pred": "high_risk"}
+    result = eq.Audit(counts, **roles, **labels).disparity("fpr", reference={"race": "Caucasian"})
+    finding = find(result, "race=Asian & sex=Female")
+    assert (finding.n, round(finding.estimate, 3)) == (1, -0.235)
+    # A rate cannot be negative, and the reference's is known to about 2 points.
+    assert -0.27 < finding.ci.low < -0.235
+    assert finding.ci.high > 0.7
+
+
+def test_many_groups_fall_back_to_bonferroni_and_say_so(monkeypatch):
+    monkeypatch.setattr("equipoise.audits.disparity.gaps.LARGEST_MAX_T", 3)
+    result = audit().disparity("selection_rate", simultaneous=True)
+    tested = [f for f in result.findings if f.p_value is not None]
+    assert "Bonferroni" in result.notes[-1].message
+    for finding in tested:
+        assert finding.p_value == pytest.approx(min(1.0, finding.p_value_raw * len(tested)))
+
+
+def test_ratio_scale_divides_by_the_reference():
+    frame = people()
+    finding = find(
+        audit(frame).disparity("selection_rate", scale="ratio", reference={"race": "a"}), "race=b"
+    )
+    rate = frame.groupby("race").p.mean()
+    assert finding.estimate == pytest.approx(rate["b"] / rate["a"], rel=1e-12)
+    assert finding.estimand == "selection_rate ratio"
+
+
+def test_an_external_reference_widens_the_interval_of_a_known_one():
+    known = find(audit().disparity("selection_rate", reference=0.5), "race=b").ci
+    external = find(
+        audit().disparity("selection_rate", reference=eq.External(0.5, 0.02)), "race=b"
+    ).ci
+    assert external.low < known.low
+    assert known.high < external.high
+
+
+def test_the_plug_in_method_prints_the_coverage_it_implies():
+    result = audit().disparity("selection_rate", reference={"race": "c"}, method="plug_in")
+    note = next(note for note in result.notes if note.code == "plug-in-coverage")
+    assert "claim 95% and cover between" in note.message
+    for question in ("flag", "certify"):
+        flagged = getattr(audit(), question)("selection_rate", margin=0.1, method="plug_in")
+        assert any(note.code == "plug-in-coverage" for note in flagged.notes)
+
+
+def test_flag_alternatives_point_in_their_direction():
+    results = {
+        alternative: audit().flag(
+            "selection_rate", alternative=alternative, reference={"race": "a"}
+        )
+        for alternative in ("greater", "less", "two-sided")
+    }
+    raw = {name: find(result, "race=b").p_value_raw for name, result in results.items()}
+    assert raw["greater"] + raw["less"] == pytest.approx(1.0)
+    assert raw["two-sided"] == pytest.approx(2 * min(raw["greater"], raw["less"]), rel=1e-6)
+
+
+def test_a_margin_makes_flags_rarer():
+    p = [
+        find(audit().flag("selection_rate", margin=margin), "race=b").p_value_raw
+        for margin in (0.0, 0.05, 0.1)
+    ]
+    assert p == sorted(p)
+    outside = audit().flag("selection_rate", margin=0.05, alternative="outside")
+    assert (
+        find(outside, "race=b").p_value_raw
+        >= find(audit().flag("selection_rate", margin=0.05), "race=b").p_value_raw
+    )
+
+
+def test_four_fifths_is_a_margin_of_a_fifth_on_the_ratio_scale():
+    result = audit().flag(
+        "selection_rate", margin=0.2, alternative="less", scale="ratio", reference={"race": "b"}
+    )
+    assert result.details["bounds"] == [0.8, 1.25]
+    assert result.null == "the group's ratio to race=b is at least 0.8"
+
+
+def test_adjustments_are_ordered_by_caution():
+    p = {
+        adjust: find(audit().flag("selection_rate", adjust=adjust), "race=b").p_value
+        for adjust in ("none", "bh", "holm", "bonferroni", "by")
+    }
+    assert p["none"] <= p["bh"] <= p["holm"] <= p["bonferroni"]
+    assert p["bh"] <= p["by"]
+    assert find(audit().flag("selection_rate"), "race=b").p_value == p["bh"]
+
+
+def test_certify_agrees_with_the_interval_inside_the_margin():
+    result = audit(people(4000)).certify("accuracy", margin=0.06)
+    assert {str(f.decision) for f in result.findings} > {"within margin"}
+    for finding in result.findings:
+        inside = finding.ci.low > -0.06 and finding.ci.high < 0.06
+        assert inside == (finding.decision == "within margin")
+        assert finding.ci.confidence_level == pytest.approx(0.9)
+    assert result.joint.p_value == max(f.p_value for f in result.findings)
+
+
+def test_certify_makes_no_claim_about_all_groups_when_one_is_untested():
+    frame = people(800)
+    frame.loc[0, "race"] = "tiny"
+    result = audit(frame, y_score="score").certify("mean_score", margin=0.3)
+    assert result.joint.decision == "not tested"
+    assert result.joint.notes[0].code == "not-all-tested"
+    assert find(result, "race=tiny").notes[0].code in ("too-small", "degenerate")
+
+
+def test_constant_outcomes_give_findings_without_nan():
+    frame = people().assign(p=1, y=0)
+    for metric in ("selection_rate", "fpr", "tpr", "ppv", "accuracy"):
+        result = audit(frame).disparity(metric)
+        for value in result.to_frame("pandas").select_dtypes("number").to_numpy().ravel():
+            assert value is None or math.isnan(value) or math.isfinite(value)
+        assert "NaN" not in str(result.to_dict())
+
+
+def test_clusters_widen_intervals_when_rows_repeat():
+    frame = pd.concat([people(300)] * 3, ignore_index=True)
+    frame["id"] = np.tile(np.arange(300), 3)
+    plain = find(audit(frame).disparity("selection_rate", reference="rest"), "race=b").ci
+    clustered = find(
+        audit(frame, cluster="id").disparity("selection_rate", reference="rest"), "race=b"
+    ).ci
+    ratio = (clustered.high - clustered.low) / (plain.high - plain.low)
+    assert ratio == pytest.approx(math.sqrt(3), rel=0.05)
+
+
+def test_dropped_rows_are_counted_in_a_note():
+    frame = people().astype({"p": float})
+    frame.loc[:9, "p"] = np.nan
+    result = audit(frame, missing="drop").disparity("selection_rate")
+    assert result.n == len(frame) - 10
+    assert result.notes[0].message.startswith("10 rows with a missing value")
+
+
+def test_large_tables_are_tested_from_moments(monkeypatch):
+    monkeypatch.setattr("equipoise.audits.disparity.measure.WORK_LIMIT", 100)
+    result = audit(y_score="score").disparity("mean_score")
+    assert any(note.code == "moments-only" for note in result.notes)
+    assert {f.method for f in result.findings} == {"influence_eel"}
+
+
+def test_the_frame_has_the_columns_of_the_contract():
+    result = audit().disparity("selection_rate")
+    for backend, columns in (
+        ("pandas", lambda f: list(f.columns)),
+        ("polars", lambda f: f.columns),
+        ("pyarrow", lambda f: f.column_names),
+    ):
+        assert columns(result.to_frame(backend)) == list(COLUMNS)
+    with pytest.raises(InvalidParameterError, match="`backend` must be one of"):
+        result.to_frame("excel")
+
+
+def test_a_result_survives_its_dictionary():
+    result = audit().disparity("selection_rate")
+    again = eq.AuditResult.from_dict(result.to_dict())
+    assert again == result
+    with pytest.raises(InvalidParameterError, match="schema_version"):
+        eq.AuditResult.from_dict({"schema_version": 99})
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (
+            lambda a: a.disparity("fpt"),
+            InvalidParameterError,
+            "'fpt' is unknown. Did you mean 'fpr'",
+        ),
+        (lambda a: a.disparity(3), InvalidParameterError, "`metric` must be a name"),
+        (lambda a: a.disparity("fpr", depth=0), InvalidParameterError, "`depth` must be a whole"),
+        (
+            lambda a: a.disparity("fpr", alpha=5),
+            InvalidParameterError,
+            r"`alpha` must be in \(0, 1\)",
+        ),
+        (
+            lambda a: a.disparity("fpr", method="x"),
+            InvalidParameterError,
+            "`method` must be one of",
+        ),
+        (lambda a: a.disparity("fpr", scale="x"), InvalidParameterError, "`scale` must be one of"),
+        (lambda a: a.disparity("fpr", reference="best"), InvalidParameterError, "`reference` must"),
+        (lambda a: a.disparity("fpr", reference={}), InvalidParameterError, "`reference` is empty"),
+        (lambda a: a.disparity("fpr", reference={"race": "z"}), DataError, "selects no rows"),
+        (
+            lambda a: a.disparity("fpr", reference={"rase": "a"}),
+            InvalidParameterError,
+            "not a group column. Did you mean 'race'",
+        ),
+        (lambda a: a.flag("fpr", adjust="x"), InvalidParameterError, "`adjust` must be one of"),
+        (lambda a: a.flag("fpr", alternative="x"), InvalidParameterError, "`alternative` must"),
+        (lambda a: a.flag("fpr", margin=-1), InvalidParameterError, "`margin` must be a finite"),
+        (
+            lambda a: a.flag("fpr", margin=0.1, alternative="two-sided"),
+            InvalidParameterError,
+            'with a margin say "outside"',
+        ),
+        (lambda a: a.certify("fpr", margin=0), InvalidParameterError, "`margin` must be above 0"),
+        (
+            lambda a: a.certify("fpr", margin=2, scale="ratio"),
+            InvalidParameterError,
+            "`margin` must be a finite number in",
+        ),
+        (lambda a: a.disparity("mean_score"), InvalidParameterError, "needs `y_score`"),
+        (
+            lambda a: a.disparity(eq.Metric("m", "profits")),
+            DataError,
+            "Column 'profits' not found. Did you mean 'profit'",
+        ),
+    ],
+)
+def test_wrong_calls_get_one_clear_sentence(call, error, message):
+    with pytest.raises(error, match=message):
+        call(audit())
+
+
+def test_a_rate_of_scores_is_refused():
+    with pytest.raises(NotBinaryError, match="Threshold it"):
+        audit(y_pred="score").disparity("fpr")
+
+
+def test_a_reference_without_the_denominator_is_refused():
+    frame = people()
+    frame.loc[frame.race == "a", "y"] = 1
+    with pytest.raises(InvalidParameterError, match="has no row on which 'fpr' is defined"):
+        audit(frame).disparity("fpr", reference={"race": "a"})
+
+
+def test_an_audit_without_groups_says_what_to_pass():
+    with pytest.raises(InvalidParameterError, match="pass `group` to `Audit`"):
+        eq.Audit(people(), y_pred="p").disparity("selection_rate")

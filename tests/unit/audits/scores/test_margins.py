@@ -1,0 +1,97 @@
+import json
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import equipoise as eq
+from equipoise.audits.scores import sample as score_sample
+from equipoise.exceptions import InvalidParameterError, MissingValuesError
+from equipoise.stats.scores.margins import marginal_outcome_test
+from support.engines import ENGINES, on_engine
+
+ROLES = {"group": "g", "y_true": "y", "y_score": "score"}
+
+
+@pytest.fixture
+def data(rng):
+    n = 5000
+    score, group = rng.uniform(size=n), rng.choice(["a", "b"], size=n)
+    y = (rng.uniform(size=n) < 0.2 + 0.4 * score + 0.3 * (group == "b")).astype(float)
+    return {"y": y, "score": score, "g": group, "user": rng.integers(1500, size=n)}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_every_engine_gives_the_numbers_of_the_arrays(engine, data):
+    y = np.where(data["score"] < 0.5, None, data["y"])
+    table = pa.table(data | {"y": pa.array(y, pa.float64())})
+    audit = eq.Audit(on_engine(engine, table), cluster="user", **ROLES)
+    result = audit.marginal_outcome(0.5, unit="row")
+    arrays = marginal_outcome_test(
+        data["y"],
+        data["score"],
+        (data["g"] == "b").astype(int),
+        0.5,
+        cluster=data["user"],
+        unit="row",
+    )
+    finding = result.findings[0]
+    assert (finding.group, finding.reference) == ("g=b", "g=a")
+    assert finding.estimate == pytest.approx(arrays.difference, abs=1e-9)
+    assert finding.ci.low == pytest.approx(arrays.low, abs=1e-9)
+    assert finding.p_value == pytest.approx(arrays.p_value, rel=1e-7)
+    assert result.joint.p_value == pytest.approx(arrays.p_value, rel=1e-7)
+
+
+def test_result_is_readable_and_survives_json(data):
+    result = eq.Audit(data, **ROLES).marginal_outcome(0.5)
+    assert result.joint.decision is eq.Decision.DETECTED
+    assert "People at the cut-off 0.5" in str(result)
+    margin = result.details["margins"][0]
+    assert margin["outcome"]["g=b"] > margin["outcome"]["g=a"]
+    assert eq.AuditResult.from_dict(json.loads(json.dumps(result.to_dict()))) == result
+    assert result.plot().get_yticklabels()[0].get_text() == "g=b"
+
+
+def test_three_groups_are_adjusted_by_holm(data, rng):
+    data["g"] = rng.choice(["a", "b", "c"], size=5000)
+    audit = eq.Audit(data, **ROLES)
+    pairs = audit.marginal_outcome(0.5)
+    assert len(pairs.findings) == 3
+    assert [note.code for note in pairs.notes] == ["multiplicity"]
+    raw = min(f.p_value_raw for f in pairs.findings)
+    assert pairs.joint.p_value == pytest.approx(min(1.0, 3 * raw))
+    assert len(audit.marginal_outcome(0.5, reference={"g": "c"}).findings) == 2
+
+
+def test_missing_outcomes_above_the_threshold_are_refused_or_dropped(data):
+    data["y"][np.flatnonzero(data["score"] > 0.6)[:3]] = np.nan
+    with pytest.raises(MissingValuesError, match="'y' has 3 missing values in"):
+        eq.Audit(data, **ROLES).marginal_outcome(0.5)
+    dropped = eq.Audit(data, missing="drop", **ROLES).marginal_outcome(0.5)
+    assert dropped.n == 4997
+
+
+def test_too_few_at_the_threshold_is_not_tested(data):
+    result = eq.Audit(data, **ROLES).marginal_outcome(0.999)
+    assert result.findings[0].decision is eq.Decision.NOT_TESTED
+    assert result.joint.decision is eq.Decision.NOT_TESTED
+    assert result.findings[0].notes[0].code == "margin-not-tested"
+
+
+def test_bandwidth_and_unit_are_used(data):
+    audit = eq.Audit(data, cluster="user", **ROLES)
+    with pytest.raises(InvalidParameterError, match="`unit` must be said"):
+        audit.marginal_outcome(0.5)
+    a = audit.marginal_outcome(0.5, unit="row").findings[0].estimate
+    assert audit.marginal_outcome(0.5, unit="cluster").findings[0].estimate != a
+    assert audit.marginal_outcome(0.5, unit="row", bandwidth=0.3).findings[0].estimate != a
+
+
+def test_bins_begin_at_the_threshold(data, monkeypatch):
+    audit = eq.Audit(data, **ROLES)
+    exact = audit.marginal_outcome(0.5).findings[0]
+    monkeypatch.setattr(score_sample, "EXACT_ROWS", 100)
+    binned = audit.marginal_outcome(0.5).findings[0]
+    assert binned.n == exact.n
+    assert binned.estimate == pytest.approx(exact.estimate, abs=1e-4)

@@ -1,0 +1,315 @@
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+import equipoise as eq
+from equipoise.audits.scores import sample as score_sample
+from equipoise.cli.app import app
+from equipoise.exceptions import DataError, InvalidParameterError, MissingValuesError
+from equipoise.plot.curves import before_after
+from equipoise.stats.scores.parity import parity_test
+from simulate.scores import users_with_scores
+from support.engines import ENGINES, on_engine
+
+ROLES = {"group": "sex", "y_true": "y", "y_score": "score"}
+
+
+@pytest.fixture
+def table(rng):
+    y, score, group, user = users_with_scores(
+        rng, n_users=700, rows=3, rho=0.4, gap=0.2, mean=lambda s: 0.05 + 0.7 * s
+    )
+    return pa.table(
+        {
+            "y": y.astype(int),
+            "score": score,
+            "sex": np.where(group == 1, "<b>", "M"),
+            "user": [f"u{u:05d}" for u in user],
+            "number": user,
+        }
+    )
+
+
+def numbers(result):
+    return [
+        [f.estimate, f.ci and f.ci.low, f.ci and f.ci.high, f.statistic, f.p_value]
+        for f in result.findings
+    ] + [[result.joint.statistic, result.joint.p_value]]
+
+
+def assert_same(a, b, atol=1e-9):
+    for x, y in zip(numbers(a), numbers(b), strict=True):
+        for u, v in zip(x, y, strict=True):
+            assert (u is None) == (v is None)
+            assert u is None or u == pytest.approx(v, abs=atol, rel=1e-7)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_every_engine_gives_the_numbers_of_the_arrays(engine, table):
+    audit = eq.Audit(on_engine(engine, table), cluster="user", **ROLES)
+    result = audit.predictive_parity(unit="cluster")
+    arrays = parity_test(
+        table["y"].to_numpy(),
+        table["score"].to_numpy(),
+        (table["sex"].to_numpy(zero_copy_only=False) == "M").astype(int),
+        cluster=table["number"].to_numpy(),
+        unit="cluster",
+    )
+    tested = [f for f in result.findings if f.estimate is not None]
+    np.testing.assert_allclose([f.estimate for f in tested], arrays.differences.estimate, atol=1e-9)
+    np.testing.assert_allclose([f.ci.low for f in tested], arrays.differences.test.low, atol=1e-7)
+    assert result.joint.p_value == pytest.approx(arrays.cusum.ks_p_value)
+    assert result.n == table.num_rows
+
+
+def test_result_answers_where_and_whether(table):
+    result = eq.Audit(table, cluster="user", **ROLES).predictive_parity(unit="cluster")
+    assert result.joint.decision is eq.Decision.DETECTED
+    assert len(result.findings) == 21
+    assert all(f.group == "sex=M" and f.reference == "sex=<b>" for f in result.findings)
+    assert {f.decision for f in result.findings} >= {eq.Decision.DETECTED}
+    assert "The same score does not mean the same" in str(result)
+    assert "sex=M, outcome at score" in " ".join(str(result).split())
+    assert "<b>" not in result._repr_html_()
+    pair = result.details["pairs"][0]
+    assert pair["average_difference"] == pytest.approx(-0.2, abs=0.08)
+    for curve in result.details["curves"]:
+        assert len(curve["grid"]) == len(curve["low"]) == len(curve["high"]) > 5
+    again = eq.AuditResult.from_dict(json.loads(json.dumps(result.to_dict(), allow_nan=False)))
+    assert again == result
+
+
+def test_unit_is_part_of_the_question(table):
+    audit = eq.Audit(table, cluster="user", **ROLES)
+    with pytest.raises(InvalidParameterError, match="`unit` must be said because rows repeat"):
+        audit.predictive_parity()
+    by_user, by_row = (audit.predictive_parity(unit=unit) for unit in ("cluster", "row"))
+    assert by_user.joint.p_value != by_row.joint.p_value or by_user.findings != by_row.findings
+    with pytest.raises(InvalidParameterError, match="needs clusters"):
+        eq.Audit(table, **ROLES).predictive_parity(unit="cluster")
+
+
+def test_options_change_the_answer(table):
+    audit = eq.Audit(table, **ROLES)
+    plain = audit.predictive_parity()
+    assert [f.estimand for f in audit.predictive_parity(grid=[0.4, 0.5]).findings] == [
+        "outcome at score 0.4",
+        "outcome at score 0.5",
+    ]
+    assert numbers(audit.predictive_parity(bandwidth=0.2)) != numbers(plain)
+    assert numbers(audit.predictive_parity(rng=5)) != numbers(plain)
+    wide = audit.predictive_parity(confidence_level=0.999)
+    at = [k for k, f in enumerate(plain.findings) if f.ci is not None]
+    assert all(wide.findings[k].ci.high > plain.findings[k].ci.high for k in at)
+    flipped = audit.predictive_parity(reference={"sex": "M"})
+    assert flipped.findings[at[0]].group == "sex=<b>"
+    paper = audit.predictive_parity(method="paper")
+    assert paper.notes[0].code == "paper-parity"
+    with pytest.raises(InvalidParameterError, match="'auto' or a number"):
+        audit.predictive_parity(bandwidth="wide")
+
+
+def test_calibration_compares_each_group_with_the_score(table):
+    audit = eq.Audit(table, **ROLES)
+    result = audit.predictive_parity(hypothesis="calibration")
+    assert {f.group for f in result.findings} == {"sex=<b>", "sex=M"}
+    assert {f.reference for f in result.findings} == {"the score itself"}
+    assert [pair["reference"] for pair in result.details["pairs"]] == [None, None]
+    with pytest.raises(InvalidParameterError, match="`method='paper'` tests parity"):
+        audit.predictive_parity(hypothesis="calibration", method="paper")
+
+
+def three_groups(rng, n=1500):
+    score = rng.uniform(size=n)
+    group = rng.choice(["a", "b", "c"], size=n)
+    y = (rng.uniform(size=n) < 0.2 + 0.5 * score + 0.25 * (group == "c")).astype(int)
+    return {"y": y, "score": score, "sex": group}
+
+
+def test_three_groups_are_compared_in_pairs_or_with_a_reference(rng):
+    audit = eq.Audit(three_groups(rng), **ROLES)
+    pairs = audit.predictive_parity()
+    assert len(pairs.details["pairs"]) == 3
+    assert len(pairs.details["curves"]) == 3
+    assert "Holm over 3 comparisons" in pairs.joint.method
+    raw = [pair["cusum_p_value"] for pair in pairs.details["pairs"]]
+    assert pairs.joint.p_value == pytest.approx(min(1.0, 3 * min(raw)))
+    one = audit.predictive_parity(reference={"sex": "a"})
+    assert {f.group for f in one.findings} == {"sex=b", "sex=c"}
+    with pytest.raises(DataError, match="has no value 'z'"):
+        audit.predictive_parity(reference={"sex": "z"})
+
+
+def test_a_reference_of_several_groups_is_refused(rng):
+    data = three_groups(rng) | {"age": rng.choice(["old", "young"], size=1500)}
+    audit = eq.Audit(data, group=["sex", "age"], y_true="y", y_score="score")
+    with pytest.raises(InvalidParameterError, match="`reference` must select one group"):
+        audit.predictive_parity(reference={"sex": "a"})
+
+
+def test_a_small_group_is_listed_and_not_tested(rng):
+    data = three_groups(rng)
+    data["sex"] = np.where(np.arange(1500) < 5, "tiny", data["sex"])
+    result = eq.Audit(data, **ROLES).predictive_parity(reference={"sex": "a"})
+    tiny = [f for f in result.findings if f.group == "sex=tiny"]
+    assert [f.decision for f in tiny] == [eq.Decision.NOT_TESTED]
+    assert tiny[0].notes[0].code == "group-too-small"
+    assert "at least 10 rows; the smallest has 5" in tiny[0].notes[0].message
+
+
+def test_no_common_scores_are_not_tested(rng):
+    score = np.concatenate([rng.uniform(0, 0.4, 300), rng.uniform(0.5, 1, 300)])
+    data = {"y": rng.integers(2, size=600), "score": score, "sex": np.repeat(["a", "b"], 300)}
+    result = eq.Audit(data, **ROLES).predictive_parity()
+    assert result.joint.decision is eq.Decision.NOT_TESTED
+    assert result.findings[0].notes[0].code == "no-common-scores"
+    assert "0% of the group" in result.findings[0].notes[0].message
+    assert "Nothing could be tested" in str(result)
+
+
+def test_few_scores_are_said_to_be_compared_one_by_one(rng):
+    data = three_groups(rng)
+    data["score"] = np.ceil(data["score"] * 5)
+    result = eq.Audit(data, **ROLES).predictive_parity(reference={"sex": "a"})
+    assert "few-scores" in [note.code for note in result.notes]
+    assert len(result.findings) == 10
+
+
+def test_clusters_in_several_groups_are_said_to_be(rng):
+    data = three_groups(rng) | {"user": rng.integers(300, size=1500)}
+    result = eq.Audit(data, cluster="user", **ROLES).predictive_parity(unit="row")
+    assert "clusters-span-groups" in [note.code for note in result.notes]
+
+
+def test_an_order_turned_round_is_noted(rng):
+    score, group = rng.uniform(size=4000), rng.choice(["a", "b"], size=4000)
+    mean = np.where(group == "a", 0.2 + 0.6 * score, 0.8 - 0.6 * score)
+    data = {"y": (rng.uniform(size=4000) < mean).astype(int), "score": score, "sex": group}
+    result = eq.Audit(data, **ROLES).predictive_parity()
+    assert any(note.code == "ordering" for note in result.notes)
+
+
+def test_constant_scores_are_refused(rng):
+    data = three_groups(rng) | {"score": np.full(1500, 0.3)}
+    with pytest.raises(DataError, match="`y_score` must vary"):
+        eq.Audit(data, **ROLES).predictive_parity()
+
+
+def test_one_group_is_refused(rng):
+    data = three_groups(rng) | {"sex": np.full(1500, "a")}
+    with pytest.raises(InvalidParameterError, match="parity compares groups; the table has one"):
+        eq.Audit(data, **ROLES).predictive_parity()
+    with pytest.raises(InvalidParameterError, match="pass `group`"):
+        eq.Audit(data, y_true="y", y_score="score").predictive_parity()
+
+
+def test_missing_values_are_refused_or_counted(rng):
+    data = three_groups(rng)
+    data["score"][:7] = np.nan
+    with pytest.raises(MissingValuesError, match="'score' has 7 missing values"):
+        eq.Audit(data, **ROLES).predictive_parity()
+    result = eq.Audit(data, missing="drop", **ROLES).predictive_parity()
+    assert result.n == 1493
+    assert result.notes[0].code == "missing-dropped"
+
+
+def test_weights_and_counts_enter(rng):
+    data = three_groups(rng)
+    count = rng.integers(1, 4, size=1500)
+    counted = eq.Audit(data | {"k": count}, count="k", **ROLES).predictive_parity()
+    repeated = {name: np.repeat(values, count) for name, values in data.items()}
+    assert_same(counted, eq.Audit(repeated, **ROLES).predictive_parity())
+    weighted = eq.Audit(data | {"k": count}, weight="k", **ROLES).predictive_parity()
+    assert numbers(weighted) != numbers(eq.Audit(data, **ROLES).predictive_parity())
+
+
+def test_many_rows_are_binned_and_change_little(table, monkeypatch):
+    audit = eq.Audit(table, cluster="number", **ROLES)
+    exact = audit.predictive_parity(unit="row", grid=[0.3, 0.5, 0.7])
+    monkeypatch.setattr(score_sample, "EXACT_ROWS", 100)
+    binned = audit.predictive_parity(unit="row", grid=[0.3, 0.5, 0.7])
+    assert "binned-scores" in [note.code for note in binned.notes]
+    assert_same(exact, binned, atol=5e-3)
+
+
+def test_plot_draws_a_curve_and_a_band_for_each_group(table):
+    result = eq.Audit(table, **ROLES).predictive_parity()
+    axes = result.plot()
+    labels = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert labels[:2] == ["sex=<b>", "sex=M"]
+    assert "band excludes zero" in labels
+    assert len(axes.collections) == 2
+
+
+def test_plot_of_nothing_says_so(rng):
+    score = np.concatenate([rng.uniform(0, 0.4, 9), rng.uniform(0.5, 1, 9)])
+    data = {"y": rng.integers(2, size=18), "score": score, "sex": np.repeat(["a", "b"], 9)}
+    axes = eq.Audit(data, **ROLES).predictive_parity().plot()
+    assert axes.texts[0].get_text() == "not tested"
+
+
+def test_before_and_after_are_drawn_side_by_side(table):
+    result = eq.Audit(table, **ROLES).predictive_parity()
+    left, right = before_after(result, result)
+    assert (left.get_title(), right.get_title()) == ("before", "after")
+    assert left.figure is right.figure
+    with pytest.raises(InvalidParameterError, match="curves belong to predictive parity audits"):
+        before_after(result, eq.Audit(table, **ROLES).marginal_outcome(0.5))
+
+
+def test_plot_of_many_groups_draws_the_first_and_says_so(rng):
+    data = three_groups(rng, n=4000) | {"sex": rng.choice(list("abcdefgh"), size=4000)}
+    result = eq.Audit(data, **ROLES).predictive_parity(reference={"sex": "a"}, bandwidth=0.3)
+    assert result.plot().get_title() == "7 of 8 groups"
+
+
+def test_a_pair_whose_outcome_is_constant_is_listed_and_not_tested(rng):
+    data = three_groups(rng)
+    data["y"] = np.where(data["sex"] == "c", data["y"], 1)
+    result = eq.Audit(data, **ROLES).predictive_parity(reference={"sex": "a"})
+    constant = next(f for f in result.findings if f.group == "sex=b")
+    assert constant.notes[0].code == "not-comparable"
+
+
+def test_a_small_group_is_not_compared_with_the_diagonal(rng):
+    data = three_groups(rng)
+    data["sex"] = np.where(np.arange(1500) < 5, "tiny", data["sex"])
+    result = eq.Audit(data, **ROLES).predictive_parity(hypothesis="calibration")
+    tiny = next(f for f in result.findings if f.group == "sex=tiny")
+    assert tiny.notes[0].code == "group-too-small"
+
+
+def test_both_questions_run_from_a_plan(tmp_path, table):
+    pq.write_table(table, tmp_path / "rows.parquet")
+    (tmp_path / "plan.toml").write_text(
+        """
+[data]
+path = "rows.parquet"
+group = "sex"
+y_true = "y"
+y_score = "score"
+cluster = "number"
+
+[[check]]
+question = "predictive_parity"
+unit = "cluster"
+reference = { sex = "M" }
+
+[[check]]
+question = "marginal_outcome"
+threshold = 0.5
+unit = "row"
+"""
+    )
+    output = CliRunner().invoke(
+        app, ["audit", str(tmp_path / "plan.toml"), "--output", str(tmp_path / "page.html")]
+    )
+    assert output.exit_code == 0, output.output
+    assert "does not mean the same in every group" in output.output
+    page = (tmp_path / "page.html").read_text()
+    assert "cut-off 0.5" in page
+    assert "sex=<b>" not in page

@@ -1,0 +1,53 @@
+"""Few cells are columns, many are joined; both give the same sums and leave nothing behind."""
+
+import duckdb
+import numpy as np
+import pytest
+
+from equipoise.data.roles import Roles
+from equipoise.data.table import Table
+
+
+def relation(engine, clusters):
+    engine.execute(
+        "CREATE TABLE people AS SELECT * FROM (VALUES ('a', 1, 0), ('a', 0, 0), ('b', 1, 1),"
+        f" ('b', 1, {clusters[0]}), ('c', 0, {clusters[1]})) AS rows (race, y, id)"
+    )
+    return engine.table("people")
+
+
+def cells_of(engine, clusters):
+    roles = Roles(group=("race",), y_pred="y", cluster="id")
+    return Table(relation(engine, clusters), roles).label_cells(("y_pred",))
+
+
+@pytest.mark.parametrize("most", [0, 16], ids=["joined", "side by side"])
+def test_sums_of_clusters_are_multiplied_within_and_between_cells(monkeypatch, most):
+    monkeypatch.setattr("equipoise.data.clusters.MOST_COLUMNS", most)
+    cells = cells_of(duckdb.connect(), clusters=(0, 2))
+    # Cluster 0 has (1, 1) of ones and zeros in a and (1, 0) in b; 1 has (1, 0) in b; 2 (0, 1) in c.
+    np.testing.assert_array_equal(
+        cells.product, [[[1, 1], [1, 1]], [[2, 0], [0, 0]], [[0, 0], [0, 1]]]
+    )
+    first, second, between = cells.cross
+    assert (list(first), list(second)) == ([0], [1])
+    np.testing.assert_array_equal(between, [[[1, 0], [1, 0]]])
+    assert cells.n_units == 3
+
+
+@pytest.mark.parametrize("most", [0, 16], ids=["joined", "side by side"])
+def test_clusters_within_cells_have_nothing_between_them(monkeypatch, most):
+    monkeypatch.setattr("equipoise.data.clusters.MOST_COLUMNS", most)
+    cells = cells_of(duckdb.connect(), clusters=(1, 2))
+    assert cells.cross is None
+    assert cells.n_units == 3
+
+
+def test_the_users_connection_keeps_its_tables_and_gets_no_other(monkeypatch):
+    monkeypatch.setattr("equipoise.data.clusters.MOST_COLUMNS", 0)
+    engine = duckdb.connect()
+    cells_of(engine, clusters=(0, 2))
+    assert engine.execute("SELECT table_name FROM duckdb_tables()").fetchall() == [("people",)]
+    assert (
+        engine.execute("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall() == []
+    )

@@ -1,0 +1,231 @@
+import numpy as np
+import pytest
+
+from equipoise.exceptions import InvalidParameterError
+from equipoise.moments import CellMoments, CrossMoments
+from equipoise.stats.inequality.benefit_moments import BenefitMoments
+from equipoise.stats.inequality.decomposition import (
+    between_interval,
+    between_test,
+    decompose,
+    log_interval,
+)
+from equipoise.stats.inequality.index import entropy_index, kernel
+from equipoise.stats.mixture import chi_square_mixture_sf
+
+ORDERS = [-1.0, 0.0, 0.5, 1.0, 2.0, 3.3]
+
+
+def sample(rng, n=300):
+    group = rng.integers(3, size=n)
+    benefits = rng.choice([0.2, 0.7, 1.0, 2.0], n, p=[0.1, 0.3, 0.4, 0.2]) * (1 + 0.2 * group)
+    return benefits, group
+
+
+def naive_parts(b, group, order):
+    """Eq. (2), group by group; signed roots of the between contributions last."""
+    mu, within, between, signs = b.mean(), [], [], []
+    for g in range(3):
+        mine = b[group == g]
+        share, r = len(mine) / len(b), mine.mean() / mu
+        within.append(share * r**order * entropy_index(mine, order=order))
+        between.append(share * float(kernel(r, order)))
+        signs.append(np.sign(r - 1))
+    total = entropy_index(b, order=order)
+    apart = sum(between)
+    return np.array([total, total - apart, apart, *within, *(np.array(signs) * np.sqrt(between))])
+
+
+def values(parts):
+    return np.array(
+        [parts.total, parts.within, parts.between, *parts.within_group, *parts.between_root]
+    )
+
+
+def errors(parts):
+    return np.array(
+        [
+            parts.total_se,
+            parts.within_se,
+            parts.between_se,
+            *parts.within_group_se,
+            *parts.between_root_se,
+        ]
+    )
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_parts_equal_the_naive_decomposition(rng, order):
+    b, group = sample(rng)
+    parts = decompose(BenefitMoments.from_rows(b, group, order=order))
+    np.testing.assert_allclose(values(parts), naive_parts(b, group, order), atol=1e-13)
+    np.testing.assert_allclose(parts.within_group.sum(), parts.within, atol=1e-14)
+    np.testing.assert_allclose(parts.between_group.sum(), parts.between, atol=1e-14)
+    for g in range(3):
+        assert parts.group_index[g] == pytest.approx(entropy_index(b[group == g], order=order))
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_standard_errors_equal_the_jackknife(rng, order):
+    b, group = sample(rng)
+    n = len(b)
+    left_out = np.array(
+        [naive_parts(np.delete(b, i), np.delete(group, i), order) for i in range(n)]
+    )
+    jackknife = np.sqrt((n - 1) / n * ((left_out - left_out.mean(0)) ** 2).sum(0))
+    parts = decompose(BenefitMoments.from_rows(b, group, order=order))
+    # The jackknife divides by n - 1 and is of second order: 1/n = 0.003, squared terms add to it.
+    np.testing.assert_allclose(errors(parts), jackknife, rtol=0.03)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("clustered", [False, True])
+def test_rows_levels_and_power_sums_agree(rng, order, clustered):
+    b, group = sample(rng)
+    n = len(b)
+    weight = rng.uniform(0.5, 2.0, n)
+    cluster = rng.integers(60, size=n) if clustered else None
+    rows = BenefitMoments.from_rows(b, group, order=order, cluster=cluster, weight=weight)
+    levels, code = np.unique(b, return_inverse=True)
+    indicators = CellMoments.from_rows(
+        np.eye(len(levels))[code], group, cluster=cluster, weight=weight
+    )
+    by_level = BenefitMoments.from_levels(levels, indicators, order=order)
+    power = np.log(b) if order == 0 else b * np.log(b) if order == 1 else b**order
+    by_power = BenefitMoments.from_powers(
+        CellMoments.from_rows(
+            np.stack([np.ones(n), b, power], axis=1), group, cluster=cluster, weight=weight
+        ),
+        order=order,
+    )
+    for other in (by_level, by_power):
+        assert other.mean == pytest.approx(rows.mean, rel=1e-12)
+        np.testing.assert_allclose(values(decompose(other)), values(decompose(rows)), atol=1e-12)
+        np.testing.assert_allclose(errors(decompose(other)), errors(decompose(rows)), atol=1e-12)
+        assert between_test(other).p_value == pytest.approx(between_test(rows).p_value, rel=1e-8)
+
+
+def test_null_weights_are_the_eigenvalues_of_the_spec(rng):
+    b, group = sample(rng)
+    rows = BenefitMoments.from_rows(b, group)
+    share = np.bincount(group) / len(b)
+    sd = np.array([b[group == g].std() for g in range(3)])
+    s = np.sqrt(share)
+    expected = np.linalg.eigvalsh(np.diag(sd) @ (np.eye(3) - np.outer(s, s)) @ np.diag(sd))
+    law, unit = between_test(rows).law, len(b) * b.mean() ** 2
+    assert law.mean * unit == pytest.approx(expected.sum())
+    for value in (0.1, 1.0, 5.0):
+        assert law.sf(value / unit) == pytest.approx(
+            chi_square_mixture_sf(value, np.maximum(expected, 0.0)), rel=1e-8
+        )
+
+
+def test_units_of_one_row_that_may_span_groups_have_the_same_law(rng):
+    b, group = sample(rng)
+    alone = between_test(BenefitMoments.from_rows(b, group)).law
+    moments = BenefitMoments.from_rows(b, group).moments
+    spanning = CellMoments(
+        n=moments.n,
+        total=moments.total,
+        product=moments.product,
+        n_units=moments.n_units,
+        cross=CrossMoments(first=np.array([0]), second=np.array([1]), product=np.zeros((1, 3, 3))),
+    )
+    dense = between_test(BenefitMoments(order=1.0, mean=b.mean(), moments=spanning)).law
+    assert dense.removed is None
+    assert dense.mean == pytest.approx(alone.mean)
+    assert dense.sf(alone.mean) == pytest.approx(alone.sf(alone.mean), rel=1e-8)
+
+
+def test_thousands_of_groups_need_no_matrix_of_that_size(rng):
+    group = np.repeat(np.arange(20_000), 2)
+    b = rng.gamma(5.0, size=40_000)
+    rows = BenefitMoments.from_rows(b, group)
+    parts, test = decompose(rows), between_test(rows)
+    assert 0.0 <= test.p_value <= 1.0
+    assert parts.between_bias > 0.0
+
+
+def test_bias_is_that_of_the_spec(rng):
+    b, group = sample(rng)
+    parts = decompose(BenefitMoments.from_rows(b, group))
+    share = np.bincount(group) / len(b)
+    variance = np.array([b[group == g].var() for g in range(3)])
+    expected = np.sum((1 - share) * variance) / (2 * len(b) * b.mean() ** 2)
+    assert parts.between_bias == pytest.approx(expected, rel=1e-12)
+    assert parts.between_corrected == pytest.approx(max(parts.between - expected, 0.0))
+
+
+def test_interval_of_between_starts_at_zero_exactly_when_the_test_does_not_reject(rng):
+    for shift in (0.0, 0.05, 0.1, 0.4):
+        group = np.arange(200) % 2
+        b = rng.choice([0.5, 1.5], 200) + shift * group
+        rows = BenefitMoments.from_rows(b, group)
+        test = between_test(rows)
+        low, high = between_interval(decompose(rows), test)
+        assert (low == 0.0) == (test.p_value > 0.05)
+        assert high is not None
+        assert high > low
+
+
+def test_interval_of_a_contribution_starts_at_zero_when_the_mean_is_that_of_all():
+    parts = decompose(BenefitMoments.from_rows([1, 3, 2, 2], [0, 0, 1, 1], order=2.0))
+    low, high = parts.contribution_interval(0)
+    assert low == 0.0
+    assert high > 0.0
+
+
+def test_groups_without_rows_and_with_constant_benefits_do_no_harm():
+    b, group = [1.0, 1.0, 0.0, 0.0, 1.0, 2.0], [0, 0, 2, 2, 3, 3]
+    rows = BenefitMoments.from_rows(b, group, order=1.0, n_groups=5)
+    parts, test = decompose(rows), between_test(rows)
+    assert np.isfinite(errors_of(parts)).all()
+    assert parts.share.tolist() == pytest.approx([1 / 3, 0, 1 / 3, 1 / 3, 0])
+    assert parts.group_index[2] is None
+    assert parts.total == pytest.approx(entropy_index(b))
+    assert 0.0 < test.p_value < 1.0
+
+
+def errors_of(parts):
+    return np.concatenate(
+        [parts.within_group_se, parts.between_root, parts.between_root_se, parts.within_group]
+    )
+
+
+def test_equal_benefits_have_index_zero_and_no_upper_bound():
+    rows = BenefitMoments.from_rows([2.0, 2.0, 2.0], [0, 1, 1])
+    parts, test = decompose(rows), between_test(rows)
+    assert parts.total == 0.0
+    assert test.p_value == 1.0
+    assert between_interval(parts, test) == (0.0, None)
+    assert log_interval(parts.total, parts.total_se) == (0.0, None)
+
+
+def test_constant_groups_that_differ_are_told_apart_with_certainty():
+    rows = BenefitMoments.from_rows([1.0, 1.0, 2.0, 2.0], [0, 0, 1, 1])
+    assert between_test(rows).p_value == 0.0
+
+
+def test_log_interval_is_open_where_the_error_swamps_the_estimate():
+    assert log_interval(1e-6, 1.0) == (0.0, None)
+
+
+def test_one_group_has_no_between_test():
+    with pytest.raises(InvalidParameterError, match="at least two groups with rows; got 1"):
+        between_test(BenefitMoments.from_rows([1.0, 2.0]))
+
+
+def test_power_sums_that_overflow_are_refused():
+    huge = CellMoments(
+        n=np.array([2]),
+        total=np.array([[2.0, 1e300, np.inf]]),
+        product=np.full((1, 3, 3), np.inf),
+        n_units=2,
+    )
+    with pytest.raises(InvalidParameterError, match="power 60 overflow"):
+        BenefitMoments.from_powers(huge, order=60.0)
+
+
+def test_empty_cells_of_the_matrix_do_not_bring_in_their_benefit():
+    people = CellMoments.from_rows(np.eye(3)[1:], [0, 0])
+    assert BenefitMoments.from_levels([0.0, 1.0, 2.0], people, order=0.0).mean == 1.5

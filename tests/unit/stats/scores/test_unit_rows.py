@@ -1,0 +1,109 @@
+import numpy as np
+import pytest
+
+from equipoise.stats.scores.cells import (
+    LinearBlock,
+    ScoreCells,
+    influence_moments,
+)
+from equipoise.stats.scores.unit_rows import UnitRows, is_binary, sum_by
+
+N = 90
+
+
+def rows_of(kind, rng):
+    """Rows of users in three groups, some of them in two; 5 scores."""
+    user = rng.integers(100, 130, size=N)
+    group = np.where(user < 126, user % 3, rng.integers(3, size=N))
+    score = rng.integers(5, size=N) / 4
+    outcome = rng.normal(size=N) if kind == "real" else rng.integers(2, size=N).astype(float)
+    weight = rng.uniform(0.5, 2.0, size=N) if kind == "weighted" else None
+    return outcome, score, group, user, weight
+
+
+def moments_user_by_user(outcome, score, group, user, weight, block):
+    covariance, fourth = 0.0, 0.0
+    cell = group * 5 + (4 * score).astype(int)
+    for one in np.unique(user):
+        psi = 0.0
+        mine = np.flatnonzero(user == one)
+        for row in mine:
+            w = (1.0 if weight is None else weight[row]) / len(mine)
+            psi += w * block.coefficient[cell[row]] * (outcome[row] - block.centre[cell[row]])
+        covariance += np.outer(psi, psi)
+        fourth += psi**4
+    return covariance, fourth
+
+
+@pytest.mark.parametrize("kind", ["binary", "real", "weighted"])
+@pytest.mark.parametrize("chunk", [4, 8192])
+def test_moments_equal_sums_user_by_user_when_users_are_in_one_group_or_two(
+    rng, monkeypatch, kind, chunk
+):
+    monkeypatch.setattr("equipoise.stats.scores.unit_rows.CHUNK_UNITS", chunk)
+    outcome, score, group, user, weight = rows_of(kind, rng)
+    coefficient = rng.normal(size=(15, 6))
+    for k in range(3):
+        # Each group reaches a statistic of its own and shares the others.
+        coefficient[5 * k : 5 * (k + 1), [(k + 1) % 3, (k + 2) % 3]] = 0.0
+    block = LinearBlock(coefficient, rng.normal(size=15))
+    cells = ScoreCells.from_rows(outcome, score, group, cluster=user, unit="cluster", weight=weight)
+    moments = influence_moments(cells, [block])
+    covariance, fourth = moments_user_by_user(outcome, score, group, user, weight, block)
+    np.testing.assert_allclose(moments.covariance, covariance, rtol=1e-10, atol=1e-13)
+    np.testing.assert_allclose(moments.fourth, fourth, rtol=1e-10)
+
+
+@pytest.mark.parametrize("kind", ["binary", "real", "weighted"])
+def test_units_of_a_group_are_neighbours_when_they_are_many(rng, monkeypatch, kind):
+    monkeypatch.setattr("equipoise.stats.scores.unit_rows.CHUNK_UNITS", 2)
+    outcome, _, group, user, weight = rows_of(kind, rng)
+    rows = UnitRows.clustered(user, "row", group, group, outcome, weight=weight)
+    last = np.maximum.reduceat(rows.cell, rows.start[:-1])
+    assert np.all(np.diff(last) >= 0)
+    assert len(rows.copies) == len(np.unique(user))
+
+
+def test_rows_are_sorted_by_unit_then_cell_and_keep_outcome_and_weight():
+    rows = UnitRows.clustered(
+        np.array(["b", "a", "b", "a"]),
+        "cluster",
+        np.zeros(4, dtype=int),
+        np.array([3, 2, 1, 0]),
+        np.array([0.5, 1.5, 2.5, 3.5]),
+        weight=np.array([1.0, 2.0, 3.0, 4.0]),
+    )
+    np.testing.assert_array_equal(rows.unit, [0, 0, 1, 1])
+    np.testing.assert_array_equal(rows.cell, [0, 2, 1, 3])
+    np.testing.assert_array_equal(rows.outcome, [3.5, 1.5, 2.5, 0.5])
+    np.testing.assert_array_equal(rows.weight, [2.0, 1.0, 1.5, 0.5])
+
+
+def test_keeping_rows_drops_units_without_any():
+    rows = UnitRows.clustered(
+        np.array([7, 7, 8, 9]), "cluster", np.zeros(4, dtype=int), np.arange(4), np.ones(4)
+    )
+    kept = rows.keep(np.array([True, False, False, True]), np.array([0, 1]))
+    np.testing.assert_array_equal(kept.unit, [0, 1])
+    np.testing.assert_array_equal(kept.weight, [0.5, 1.0])
+
+
+def test_sums_do_not_depend_on_the_pieces(rng, monkeypatch):
+    code, values = rng.integers(3, size=50), rng.normal(size=50)
+    monkeypatch.setattr("equipoise.stats.scores.unit_rows.CHUNK_ROWS", 7)
+    expected = [values[code == k].sum() for k in range(3)]
+    np.testing.assert_allclose(sum_by(code, values, 3), expected)
+    np.testing.assert_array_equal(sum_by(code, None, 3), np.bincount(code))
+    assert is_binary(code == 1)
+    assert not is_binary(np.append(np.zeros(20), 0.5))
+
+
+@pytest.mark.parametrize("kind", ["int8", "uint64", "float64", "str"])
+def test_clusters_of_every_type_are_the_same_units(kind):
+    label = np.array([5, 3, 5, 0, 3]).astype(kind)
+    zero, outcome = np.zeros(5, dtype=int), np.array([1.0, 0.0, 0.0, 1.0, 1.0])
+    rows = UnitRows.clustered(label, "cluster", zero, np.arange(5), outcome)
+    np.testing.assert_array_equal(rows.start, [0, 1, 3, 5])
+    np.testing.assert_array_equal(rows.cell, [3, 1, 4, 0, 2])
+    np.testing.assert_array_equal(rows.outcome, [1, 0, 1, 1, 0])
+    np.testing.assert_array_equal(rows.weight, [1.0, 0.5, 0.5, 0.5, 0.5])
