@@ -100,5 +100,5 @@ def assert_within_margin(result: AuditResult) -> None:
 
 
 def _message(result: AuditResult, findings: Sequence[Finding]) -> str:
-    lines = [wording.finding_words(finding, result.audit) for finding in findings]
+    lines = [wording.finding_words(finding, result) for finding in findings]
     return "\n".join([wording.headline(result), *lines])

@@ -1,6 +1,7 @@
 """Results built by hand, one for each question, with the shapes the audits give."""
 
 from equipoise.plans.dossier import Check, Dossier
+from equipoise.results.estimand import Estimand
 from equipoise.results.finding import ConfidenceInterval, Decision, Finding, JointTest, Note
 from equipoise.results.result import AuditResult
 
@@ -9,7 +10,7 @@ SMALL = Note(code="small-group", message="Too few rows to test: 4, at least 10 a
 
 def finding(group, estimate=None, low=None, high=None, **changes):
     fields = {
-        "estimand": "fpr difference",
+        "estimand": Estimand("fpr", "gap", scale="difference", noun="false positive rate"),
         "decision": Decision.NOT_DETECTED,
         "n": 100,
         "method": "empirical likelihood",

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 import narwhals as nw
 
@@ -11,6 +11,8 @@ from equipoise.data.columns import Needs, RoleColumns
 from equipoise.exceptions import InvalidParameterError
 
 __all__ = ["METRICS", "AnyMetric", "Metric", "RateMetric", "RealMetric", "find_metric"]
+
+Better: TypeAlias = Literal["higher", "lower"] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,19 +42,29 @@ class Metric:
     numerator: "nw.Expr | str"
     denominator: "nw.Expr | str | None" = None
 
+    @property
+    def words(self) -> str:
+        """What the metric is called in a sentence."""
+        return self.name
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateMetric:
     """A rate of 0/1 labels: counts of label combinations are all it needs.
 
+    `words` is what it is called in a sentence, `better` which values are better for what the
+    algorithm is for (`None` where that depends on the decision), `synonyms` other names of it.
     `u` and `w` say, for the combinations (1, 1), (1, 0), (0, 1), (0, 0) of `roles` (or 1, 0 for a
     single role), whether a row counts in the numerator and the denominator.
     """
 
     name: str
+    words: str
     roles: tuple[str, ...]
     u: tuple[int, ...]
     w: tuple[int, ...]
+    better: Better = None
+    synonyms: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,8 +72,11 @@ class RealMetric:
     """A ratio of means of any numbers, built from the columns of a table."""
 
     name: str
+    words: str
     needs: Needs
     build: Callable[[RoleColumns], tuple[nw.Expr, nw.Expr]]
+    better: Better = None
+    synonyms: tuple[str, ...] = ()
 
 
 AnyMetric: TypeAlias = Metric | RateMetric | RealMetric
@@ -69,14 +84,8 @@ AnyMetric: TypeAlias = Metric | RateMetric | RealMetric
 BOTH = ("y_true", "y_pred")
 
 
-def _rate(name: str, u: tuple[int, ...], w: tuple[int, ...]) -> RateMetric:
-    return RateMetric(name=name, roles=BOTH, u=u, w=w)
-
-
-def _mean(name: str, role: str) -> RealMetric:
-    return RealMetric(
-        name=name, needs={role: "number"}, build=lambda table: (table.value(role), nw.lit(1.0))
-    )
+def _mean(role: str) -> Callable[[RoleColumns], tuple[nw.Expr, nw.Expr]]:
+    return lambda table: (table.value(role), nw.lit(1.0))
 
 
 def _selected_outcome(table: RoleColumns) -> tuple[nw.Expr, nw.Expr]:
@@ -92,50 +101,135 @@ def _squared_error(table: RoleColumns) -> tuple[nw.Expr, nw.Expr]:
     return error * error, nw.lit(1.0)
 
 
-# Label combinations in the order (y_true, y_pred) = (1, 1), (1, 0), (0, 1), (0, 0).
-METRICS: dict[str, RateMetric | RealMetric] = {
-    metric.name: metric
-    for metric in (
-        RateMetric(name="selection_rate", roles=("y_pred",), u=(1, 0), w=(1, 1)),
-        _rate("tpr", (1, 0, 0, 0), (1, 1, 0, 0)),
-        _rate("fnr", (0, 1, 0, 0), (1, 1, 0, 0)),
-        _rate("fpr", (0, 0, 1, 0), (0, 0, 1, 1)),
-        _rate("tnr", (0, 0, 0, 1), (0, 0, 1, 1)),
-        _rate("ppv", (1, 0, 0, 0), (1, 0, 1, 0)),
-        _rate("fdr", (0, 0, 1, 0), (1, 0, 1, 0)),
-        _rate("npv", (0, 0, 0, 1), (0, 1, 0, 1)),
-        _rate("for", (0, 1, 0, 0), (0, 1, 0, 1)),
-        _rate("accuracy", (1, 0, 0, 1), (1, 1, 1, 1)),
-        _rate("error_rate", (0, 1, 1, 0), (1, 1, 1, 1)),
-        _mean("mean_outcome", "y_true"),
-        _mean("mean_score", "y_score"),
-        RealMetric(
-            name="selected_outcome",
-            needs={"y_true": "number", "y_pred": "label"},
-            build=_selected_outcome,
-        ),
-        RealMetric(
-            name="squared_error",
-            needs={"y_true": "number", "y_score": "number"},
-            build=_squared_error,
-        ),
-        RealMetric(
-            name="residual", needs={"y_true": "number", "y_score": "number"}, build=_residual
-        ),
-    )
-}
+def _absolute_error(table: RoleColumns) -> tuple[nw.Expr, nw.Expr]:
+    return (table.y_true - table.y_score).abs(), nw.lit(1.0)
 
-SYNONYMS = {
-    "acceptance_rate": "selection_rate",
-    "positive_rate": "selection_rate",
-    "precision": "ppv",
-    "recall": "tpr",
-    "sensitivity": "tpr",
-    "specificity": "tnr",
-    "equal_opportunity": "tpr",
-    "predictive_parity": "ppv",
-    "demographic_parity": "selection_rate",
-}
+
+SCORED: Needs = {"y_true": "number", "y_score": "number"}
+
+# Label combinations in the order (y_true, y_pred) = (1, 1), (1, 0), (0, 1), (0, 0).
+_ALL: tuple[RateMetric | RealMetric, ...] = (
+    RateMetric(
+        name="selection_rate",
+        words="selection rate",
+        roles=("y_pred",),
+        u=(1, 0),
+        w=(1, 1),
+        synonyms=("acceptance_rate", "positive_rate", "demographic_parity"),
+    ),
+    RateMetric(
+        name="tpr",
+        words="true positive rate",
+        roles=BOTH,
+        u=(1, 0, 0, 0),
+        w=(1, 1, 0, 0),
+        better="higher",
+        synonyms=("recall", "sensitivity", "equal_opportunity"),
+    ),
+    RateMetric(
+        name="fnr",
+        words="false negative rate",
+        roles=BOTH,
+        u=(0, 1, 0, 0),
+        w=(1, 1, 0, 0),
+        better="lower",
+    ),
+    RateMetric(
+        name="fpr",
+        words="false positive rate",
+        roles=BOTH,
+        u=(0, 0, 1, 0),
+        w=(0, 0, 1, 1),
+        better="lower",
+    ),
+    RateMetric(
+        name="tnr",
+        words="true negative rate",
+        roles=BOTH,
+        u=(0, 0, 0, 1),
+        w=(0, 0, 1, 1),
+        better="higher",
+        synonyms=("specificity",),
+    ),
+    RateMetric(
+        name="ppv",
+        words="positive predictive value",
+        roles=BOTH,
+        u=(1, 0, 0, 0),
+        w=(1, 0, 1, 0),
+        better="higher",
+        synonyms=("precision", "predictive_parity"),
+    ),
+    RateMetric(
+        name="fdr",
+        words="false discovery rate",
+        roles=BOTH,
+        u=(0, 0, 1, 0),
+        w=(1, 0, 1, 0),
+        better="lower",
+    ),
+    RateMetric(
+        name="npv",
+        words="negative predictive value",
+        roles=BOTH,
+        u=(0, 0, 0, 1),
+        w=(0, 1, 0, 1),
+        better="higher",
+    ),
+    RateMetric(
+        name="for",
+        words="false omission rate",
+        roles=BOTH,
+        u=(0, 1, 0, 0),
+        w=(0, 1, 0, 1),
+        better="lower",
+    ),
+    RateMetric(
+        name="accuracy",
+        words="accuracy",
+        roles=BOTH,
+        u=(1, 0, 0, 1),
+        w=(1, 1, 1, 1),
+        better="higher",
+    ),
+    RateMetric(
+        name="error_rate",
+        words="error rate",
+        roles=BOTH,
+        u=(0, 1, 1, 0),
+        w=(1, 1, 1, 1),
+        better="lower",
+    ),
+    RealMetric(
+        name="mean_outcome", words="mean outcome", needs={"y_true": "number"}, build=_mean("y_true")
+    ),
+    RealMetric(
+        name="mean_score", words="mean score", needs={"y_score": "number"}, build=_mean("y_score")
+    ),
+    RealMetric(
+        name="selected_outcome",
+        words="mean outcome among the selected",
+        needs={"y_true": "number", "y_pred": "label"},
+        build=_selected_outcome,
+    ),
+    RealMetric(
+        name="squared_error",
+        words="squared error",
+        needs=SCORED,
+        build=_squared_error,
+        better="lower",
+    ),
+    RealMetric(
+        name="absolute_error",
+        words="absolute error",
+        needs=SCORED,
+        build=_absolute_error,
+        better="lower",
+    ),
+    RealMetric(name="residual", words="mean residual", needs=SCORED, build=_residual),
+)
+METRICS: dict[str, RateMetric | RealMetric] = {metric.name: metric for metric in _ALL}
+"""Every metric with a name; an entry here is all that a new one takes."""
 
 
 def find_metric(metric: str | Metric) -> AnyMetric:
@@ -146,10 +240,11 @@ def find_metric(metric: str | Metric) -> AnyMetric:
         raise InvalidParameterError(
             f"`metric` must be a name or an `equipoise.Metric`; got {type(metric).__name__}."
         )
-    name = SYNONYMS.get(metric, metric)
+    synonyms = {word: entry.name for entry in METRICS.values() for word in entry.synonyms}
+    name = synonyms.get(metric, metric)
     if name not in METRICS:
         raise InvalidParameterError(
-            f"`metric` {metric!r} is unknown.{nearest(metric, (*METRICS, *SYNONYMS))}"
+            f"`metric` {metric!r} is unknown.{nearest(metric, (*METRICS, *synonyms))}"
             f" Metrics: {quoted(METRICS)}."
         )
     return METRICS[name]

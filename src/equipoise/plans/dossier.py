@@ -5,7 +5,7 @@ from typing import Any
 
 from equipoise._typing import Multiplicity
 from equipoise.exceptions import InvalidParameterError
-from equipoise.results.result import SCHEMA_VERSION, AuditResult
+from equipoise.results.result import READABLE_VERSIONS, SCHEMA_VERSION, AuditResult
 
 __all__ = ["Check", "Dossier"]
 
@@ -99,10 +99,10 @@ class Dossier:
                 "results must be the file that `equipoise audit PLAN.toml --json FILE` writes;"
                 " found no 'checks' in it."
             )
-        if data.get("schema_version") != SCHEMA_VERSION:
+        if data.get("schema_version") not in READABLE_VERSIONS:
             raise InvalidParameterError(
                 f"results have schema_version {data.get('schema_version')!r}; this version reads"
-                f" {SCHEMA_VERSION}. Run the audit again."
+                f" {READABLE_VERSIONS}. Run the audit again."
             )
         try:
             checks = tuple(

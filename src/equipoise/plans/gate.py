@@ -27,6 +27,7 @@ class Outcome(StrEnum):
     WITHIN_MARGIN = "within margin"
     INCONCLUSIVE = "inconclusive"
     NOT_TESTED = "not tested"
+    ESTIMATED = "estimated"
 
 
 def outcome(result: AuditResult) -> Outcome:
@@ -44,10 +45,12 @@ def outcome(result: AuditResult) -> Outcome:
         margin nor beyond it; groups that could not be tested count as such.
     """
     findings = () if result.all_or_nothing else result.findings
-    decisions = {finding.decision for finding in findings}
+    decisions = {finding.decision for finding in findings} - {Decision.ESTIMATED}
     joint = set() if result.joint is None else {result.joint.decision}
     if Decision.DETECTED in decisions | joint:
         return Outcome.DETECTED
+    if not decisions | joint:
+        return Outcome.ESTIMATED
     if decisions | joint <= {Decision.NOT_TESTED}:
         return Outcome.NOT_TESTED
     if decisions == {Decision.WITHIN_MARGIN}:
@@ -59,7 +62,7 @@ def outcome(result: AuditResult) -> Outcome:
 
 def asks_for_margin(result: AuditResult) -> bool:
     """Whether the question was "is everybody within the margin?"."""
-    return result.audit == "certify" or any(
+    return result.question.equivalence or any(
         finding.decision is Decision.WITHIN_MARGIN for finding in result.findings
     )
 
@@ -89,7 +92,7 @@ def tripped(checks: Sequence[Check], fail_on: FailOn) -> tuple[Check, ...]:
         return ()
     if fail_on == "detected":
         return tuple(c for c in checks if outcome(c.result) is Outcome.DETECTED)
-    asked = [c for c in checks if c.question == "certify" or asks_for_margin(c.result)]
+    asked = [c for c in checks if asks_for_margin(c.result)]
     if not asked:
         raise InvalidParameterError(
             "`fail_on` 'not-within-margin' needs a check with question = \"certify\"; the plan has"
@@ -145,7 +148,7 @@ def _cases(check: Check, fail_on: FailOn) -> list[ET.Element]:
         )
         tag = _tag(test, check, fail_on)
         if tag:
-            message = formats.printable(_message(test, check.result.audit))
+            message = formats.printable(_message(test, check.result))
             ET.SubElement(case, tag, message=message, type=test.decision.value)
         cases.append(case)
     return cases
@@ -157,19 +160,21 @@ def _tag(test: Finding | JointTest, check: Check, fail_on: FailOn) -> str:
         return "" if fail_on == "never" else "failure"
     if test.decision is Decision.WITHIN_MARGIN or isinstance(test, JointTest):
         return "" if test.decision is not Decision.NOT_TESTED else "skipped"
+    if test.decision is Decision.ESTIMATED:
+        return "skipped"
     if fail_on == "not-within-margin":
         return "failure"
     unclear = test.decision is Decision.NOT_TESTED or asks_for_margin(check.result)
     return "skipped" if unclear else ""
 
 
-def _message(test: Finding | JointTest, audit: str) -> str:
+def _message(test: Finding | JointTest, result: AuditResult) -> str:
     if test.decision is Decision.NOT_TESTED:
         return "; ".join(note.message for note in test.notes)
     if isinstance(test, JointTest):
         return formats.joint_line(test)
     return (
-        f"{formats.estimand_words(test.estimand)} {formats.number(test.estimate)}"
+        f"{test.estimand.words} {formats.number(test.estimate)}"
         f" {formats.interval(test.ci)}, p {formats.p_value(test.p_value)},"
-        f" {formats.decision_word(test.decision, audit)}"
+        f" {formats.decision_word(test.decision, result.question.words)}"
     )

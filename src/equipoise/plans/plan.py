@@ -17,20 +17,9 @@ from equipoise._checks import check_fraction, check_number, check_option, neares
 from equipoise._typing import Multiplicity
 from equipoise.audits.audit import Audit
 from equipoise.exceptions import InvalidParameterError
+from equipoise.results.question import questions
 
-__all__ = ["QUESTIONS", "Plan", "PlannedCheck", "parse_plan", "read_plan"]
-
-QUESTIONS = (
-    "disparity",
-    "flag",
-    "certify",
-    "predictive_parity",
-    "marginal_outcome",
-    "improvability",
-    "inequality",
-    "treatment_effects",
-)
-"""Questions that a plan can ask: methods of `Audit`."""
+__all__ = ["Plan", "PlannedCheck", "parse_plan", "read_plan"]
 
 _TABLES = {
     "data": "where the table is and which column plays which part",
@@ -270,7 +259,7 @@ def _checks(content: Mapping[str, Any], source: _Source) -> list[PlannedCheck]:
     if not isinstance(tables, list) or not tables:
         raise InvalidParameterError(
             f"{source.name} needs at least one question: a table written [[check]] with"
-            f" `question`, one of {quoted(QUESTIONS)}."
+            f" `question`, one of {quoted(questions())}."
         )
     planned: list[PlannedCheck] = []
     for number, table in enumerate(tables, start=1):
@@ -290,13 +279,14 @@ def _check(table: object, number: int, source: _Source) -> PlannedCheck:
     if not isinstance(table, dict):
         raise InvalidParameterError(f"{source.name}: check {number} must be a [[check]] table.")
     question = table.get("question")
-    if question not in QUESTIONS:
-        hint = nearest(question, QUESTIONS) if isinstance(question, str) else ""
+    known_questions = questions()
+    if question not in known_questions:
+        hint = nearest(question, known_questions) if isinstance(question, str) else ""
         raise InvalidParameterError(
             f"{source.line('check', 'question', number)}: `question` of check {number} must be one"
-            f" of {quoted(QUESTIONS)}; got {question!r}.{hint}"
+            f" of {quoted(known_questions)}; got {question!r}.{hint}"
         )
-    method = getattr(Audit, question)
+    method = known_questions[question].function
     known = _OWN | meanings(method)
     place = f"check {number} ({question})"
     source.check_keys(table, known, table="check", place=place, number=number)

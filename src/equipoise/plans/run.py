@@ -18,6 +18,7 @@ from equipoise.exceptions import EquipoiseError
 from equipoise.plans.dossier import Check, Dossier
 from equipoise.plans.plan import Plan, PlannedCheck, parameters
 from equipoise.results.finding import Note
+from equipoise.results.question import find_question
 from equipoise.results.result import AuditResult
 
 __all__ = ["execute"]
@@ -99,7 +100,9 @@ def execute(
 
 
 def _options(plan: Plan, planned: PlannedCheck) -> dict[str, Any]:
-    takes_alpha = any(p.name == "alpha" for p in parameters(getattr(Audit, planned.question)))
+    takes_alpha = any(
+        p.name == "alpha" for p in parameters(find_question(planned.question).function)
+    )
     if plan.multiplicity == "none" or not takes_alpha:
         return planned.options
     return planned.options | {"alpha": plan.alpha / len(plan.checks)}

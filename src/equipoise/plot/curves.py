@@ -1,9 +1,11 @@
 """Mean outcome by score: one curve with its simultaneous band for each group."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from equipoise.audits.scores.questions import Curve, ParityDetails
 from equipoise.exceptions import InvalidParameterError
 from equipoise.plot.intervals import new_axes
+from equipoise.results.details import details_of
 from equipoise.results.formats import shortened
 
 if TYPE_CHECKING:
@@ -34,7 +36,8 @@ def score_curves(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes":
     matplotlib.axes.Axes
     """
     axes = new_axes(6.5, 5.0) if ax is None else ax
-    curves = [curve for curve in result.details.get("curves", []) if curve["grid"]]
+    details = details_of(result.details, ParityDetails)
+    curves = [curve for curve in details.curves if curve["grid"]]
     # A picture of many groups is a tangle; the first ones of the table are drawn.
     for k, curve in enumerate(curves[:MOST_CURVES]):
         colour, style = COLOURS[k], STYLES[k % len(STYLES)]
@@ -52,12 +55,11 @@ def score_curves(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes":
             label=shortened(curve["group"], 40),
         )
     _diagonal(axes, curves)
-    _marks(axes, result)
+    _marks(axes, details)
     if not curves:
         axes.text(0.5, 0.5, "not tested", ha="center", va="center", transform=axes.transAxes)
     axes.set_xlabel("score")
-    level = result.details.get("confidence_level", 0.95)
-    axes.set_ylabel(f"mean outcome, with simultaneous {100 * level:g}% band")
+    axes.set_ylabel(f"mean outcome, with simultaneous {100 * details.confidence_level:g}% band")
     if len(curves) > MOST_CURVES:
         axes.set_title(f"{MOST_CURVES} of {len(curves)} groups", fontsize="medium")
     if curves:
@@ -91,19 +93,19 @@ def before_after(before: "AuditResult", after: "AuditResult") -> "tuple[Axes, Ax
     return left, right
 
 
-def _diagonal(axes: "Axes", curves: list[dict[str, Any]]) -> None:
+def _diagonal(axes: "Axes", curves: list[Curve]) -> None:
     grid = [s for curve in curves for s in curve["grid"]]
     if grid and min(grid) >= 0.0 and max(grid) <= 1.0:
         ends = [min(grid), max(grid)]
         axes.plot(ends, ends, color="#767676", lw=0.8, zorder=0, label="outcome = score")
 
 
-def _marks(axes: "Axes", result: "AuditResult") -> None:
+def _marks(axes: "Axes", details: ParityDetails) -> None:
     """Mark the scores at which a band excludes zero, along the horizontal axis."""
     points = sorted(
         {
             score
-            for record in result.details.get("pairs", [])
+            for record in details.pairs
             for score, low, high in zip(
                 record.get("grid", []), record.get("low", []), record.get("high", []), strict=True
             )

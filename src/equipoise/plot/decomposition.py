@@ -6,8 +6,10 @@ import numpy as np
 
 from equipoise._checks import check_option
 from equipoise._typing import BenefitKind, FloatArray
+from equipoise.audits.inequality.questions import InequalityDetails
 from equipoise.exceptions import InvalidParameterError
 from equipoise.plot.intervals import new_axes
+from equipoise.results.details import details_of
 from equipoise.results.formats import shortened
 from equipoise.stats.inequality.cap import KappaScheme
 from equipoise.stats.inequality.geometry import domain_triangle, index_from_mean, turning_point
@@ -38,9 +40,9 @@ def decomposition(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes":
         A pair of bars for each group, on a logarithmic axis: between parts are often a hundredth
         of within parts.
     """
-    details = _details(result)
-    records = details["contributions"] or [
-        {"group": "everybody", "within": details["within"], "between": None}
+    details = details_of(result.details, InequalityDetails)
+    records = details.contributions or [
+        {"group": "everybody", "within": details.within, "between": None}
     ]
     axes = new_axes(7.5, 1.6 + 0.55 * len(records)) if ax is None else ax
     ends = [
@@ -68,7 +70,7 @@ def decomposition(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes":
     axes.set_xlim(floor, largest * 2.0)
     axes.set_yticks(range(len(records)), [shortened(record["group"], 48) for record in records])
     axes.set_ylim(len(records) - 0.5, -0.5)
-    axes.set_xlabel(f"contribution to the index of order {details['order']:g} (log scale)")
+    axes.set_xlabel(f"contribution to the index of order {details.order:g} (log scale)")
     _legend(axes, [(WITHIN, "within group"), (BETWEEN, "between groups")])
     return axes
 
@@ -89,23 +91,23 @@ def error_plane(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes":
         Harmful rate across, benign rate up. Above the line the ratio holds; the bold contour is
         the cap; the ellipse holds the model's two rates with 95% confidence.
     """
-    details = _details(result)
+    details = details_of(result.details, InequalityDetails)
     cap = _cap(details)
     scheme = _scheme(cap)
     axes = new_axes(6.0, 5.2) if ax is None else ax
     grid = np.linspace(0.0, 1.0, 121)
     harmful, benign = np.meshgrid(grid, grid)
-    index = scheme.index(harmful, benign, order=details["order"])
+    index = scheme.index(harmful, benign, order=details.order)
     axes.contour(harmful, benign, index, levels=12, colors="#999999", linewidths=0.6)
     axes.contour(harmful, benign, index, levels=[cap["index"]["cap"]], colors=BETWEEN)
     edge = min(1.0, 1.0 / scheme.kappa)
     axes.plot([0.0, edge], [0.0, edge * scheme.kappa], color=LIMIT, lw=1.6)
     flip = scheme.kind == "assistive"
-    if details["roc"]:
-        rates = np.array([[point["fpr"], point["fnr"]] for point in details["roc"]])
+    if details.roc:
+        rates = np.array([[point["fpr"], point["fnr"]] for point in details.roc])
         rates = rates[:, ::-1] if flip else rates
         axes.plot(rates[:, 0], rates[:, 1], color="#0072B2", lw=1.4)
-    ellipse = _ellipse(details["error_rates"], flip=flip)
+    ellipse = _ellipse(details.error_rates or {}, flip=flip)
     axes.plot(ellipse[:, 0], ellipse[:, 1], color=INK, lw=1.0)
     axes.plot(cap["harmful_rate"], cap["benign_rate"], "o", color=INK, ms=5)
     names = ["false positive rate", "false negative rate"]
@@ -117,7 +119,7 @@ def error_plane(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes":
             ("#999999", "index"),
             (BETWEEN, "cap"),
             (LIMIT, f"benign = {scheme.kappa:g} x harmful"),
-            *([("#0072B2", "thresholds of the score")] if details["roc"] else []),
+            *([("#0072B2", "thresholds of the score")] if details.roc else []),
             (INK, "model"),
         ],
     )
@@ -198,17 +200,17 @@ def threshold_curve(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes
     matplotlib.axes.Axes
         Thresholds at which the ratio of errors itself holds are shaded.
     """
-    details = _details(result)
+    details = details_of(result.details, InequalityDetails)
     cap = _cap(details)
-    if not details["roc"]:
+    if not details.roc:
         raise InvalidParameterError("the curve needs a score; pass `y_score` to `Audit`.")
     scheme = _scheme(cap)
     axes = new_axes(6.5, 4.0) if ax is None else ax
-    points = [point for point in details["roc"] if point["threshold"] is not None]
+    points = [point for point in details.roc if point["threshold"] is not None]
     cut = np.array([point["threshold"] for point in points])
     rates = np.array([[point["fpr"], point["fnr"]] for point in points])
     harmful, benign = rates.T if scheme.kind == "punitive" else rates[:, ::-1].T
-    index = scheme.index(harmful, benign, order=details["order"])
+    index = scheme.index(harmful, benign, order=details.order)
     holds = benign > scheme.kappa * harmful
     axes.plot(cut, index, color="#0072B2", lw=1.6)
     axes.axhline(cap["index"]["cap"], color=BETWEEN, lw=1.2)
@@ -216,27 +218,18 @@ def threshold_curve(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes
         cut, 0.0, 1.0, where=holds, color=LIMIT, alpha=0.15, lw=0,
         transform=axes.get_xaxis_transform(), step="mid",
     )  # fmt: skip
-    axes.set(xlabel="threshold of the score", ylabel=f"index of order {details['order']:g}")
+    axes.set(xlabel="threshold of the score", ylabel=f"index of order {details.order:g}")
     axes.set_ylim(0.0, float(index.max()) * 1.08 + 1e-12)
     _legend(axes, [("#0072B2", "index"), (BETWEEN, "cap"), (LIMIT, "ratio of errors holds")])
     return axes
 
 
-def _details(result: "AuditResult") -> dict[str, Any]:
-    if result.audit != "inequality":
-        raise InvalidParameterError(
-            f"this picture is for the inequality audit; got {result.audit!r}."
-        )
-    return {"roc": None} | result.details
-
-
-def _cap(details: dict[str, Any]) -> dict[str, Any]:
-    cap = details.get("cap")
-    if cap is None:
+def _cap(details: InequalityDetails) -> dict[str, Any]:
+    if details.cap is None:
         raise InvalidParameterError(
             "this picture needs a ratio of errors; ask with a `benefit_design` or `kappa`."
         )
-    return dict(cap)
+    return details.cap
 
 
 def _scheme(cap: dict[str, Any]) -> KappaScheme:

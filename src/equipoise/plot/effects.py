@@ -4,7 +4,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from equipoise.audits.effects.questions import EffectDetails
 from equipoise.plot.intervals import forest, shown_findings
+from equipoise.results.details import details_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,7 +34,7 @@ def effects(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes":
     matplotlib.axes.Axes
         The axes with the biases.
     """
-    if ax is not None or "B" not in result.details:
+    if ax is not None or not details_of(result.details, EffectDetails).B:
         return effect_forest(result, ax=ax)
     from matplotlib.figure import Figure
 
@@ -60,23 +62,24 @@ def effect_forest(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes":
     matplotlib.axes.Axes
     """
     axes = forest(result, ax=ax)
-    details = result.details
-    if "remaining" not in details:
+    details = details_of(result.details, EffectDetails)
+    if not details.remaining:
         return axes
-    after = dict(zip(details["group"], _after(details), strict=True))
+    remaining = zip(details.remaining["A"], details.remaining["A_ci"], strict=True)
+    after = dict(zip(details.group, remaining, strict=True))
     low, high = axes.get_xlim()
     for row, k in enumerate(shown_findings(result.findings, 0.0)):
-        remaining = after.get(result.findings[k].group)
-        if remaining is None:
+        left = after.get(result.findings[k].group)
+        if left is None:
             continue
-        estimate, bounds = remaining
+        estimate, bounds = left
         ends = [low if bounds[0] is None else bounds[0], high if bounds[1] is None else bounds[1]]
         below = row + 0.28
         axes.plot(ends, [below, below], color=AFTER, lw=1.0, gid=f"finding-{k}-after-interval")
         axes.plot(estimate, below, "o", color=AFTER, mfc="white", ms=4, gid=f"finding-{k}-after")
     axes.set_xlim(low, high)
     axes.set_title(
-        f"grey: remaining after the correction {details['correction']!r}, same data",
+        f"grey: remaining after the correction {details.correction!r}, same data",
         fontsize="small",
         loc="right",
         pad=24,
@@ -104,9 +107,9 @@ def effect_spread(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes":
     from equipoise.plot.intervals import new_axes
 
     axes = new_axes(8.5, 2.4) if ax is None else ax
-    details = result.details
-    errors = np.array(details["B"])
-    mean, sd = details["prior_mean"], details["prior_sd"]
+    details = details_of(result.details, EffectDetails)
+    errors = np.array(details.B)
+    mean, sd = details.prior_mean or 0.0, details.prior_sd or 0.0
     raw = float(errors.std())
     reach = 3.5 * max(sd, raw, 1e-6)
     grid = np.linspace(mean - reach, mean + reach, 400)
@@ -141,11 +144,6 @@ def effect_spread(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes":
     axes.set_xlabel("prediction error of a group")
     axes.legend(frameon=False, fontsize="small", loc="upper right")
     return axes
-
-
-def _after(details: dict[str, Any]) -> list[tuple[float, list[float | None]]]:
-    remaining = details["remaining"]
-    return list(zip(remaining["A"], remaining["A_ci"], strict=True))
 
 
 def _density(x: Any, mean: float, sd: float) -> Any:

@@ -4,9 +4,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from equipoise.audits.improvement.questions import ImprovementDetails
 from equipoise.exceptions import InvalidParameterError
 from equipoise.plot.intervals import new_axes
-from equipoise.results.formats import estimand_words, shortened
+from equipoise.results.details import details_of
+from equipoise.results.formats import shortened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,7 +37,7 @@ def improvement(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes":
     matplotlib.axes.Axes
         That of the plane.
     """
-    if ax is not None or "splits" not in result.details:
+    if ax is not None or not details_of(result.details, ImprovementDetails).splits:
         return improvement_plane(result, ax=ax)
     from matplotlib.figure import Figure
 
@@ -64,31 +66,31 @@ def improvement_plane(result: "AuditResult", *, ax: "Axes | None" = None) -> "Ax
     matplotlib.axes.Axes
     """
     axes = new_axes(5.4, 4.6) if ax is None else ax
-    details = result.details
-    if "splits" not in details:
+    details = details_of(result.details, ImprovementDetails)
+    if not details.splits:
         axes.text(0.5, 0.5, "not tested", ha="center", transform=axes.transAxes, color="#767676")
         return axes
     level = result.findings[0].ci.confidence_level if result.findings[0].ci else 0.95
-    middle = int(np.argsort(details["p_values"])[(len(details["p_values"]) - 1) // 2])
+    middle = int(np.argsort(details.p_values)[(len(details.p_values) - 1) // 2])
     edges = []
     for algorithm, (name, colour, marker) in enumerate(
         (("status quo", STATUS_QUO, "D"), ("candidate", CANDIDATE, "o"))
     ):
-        points = np.array([split["accuracy"][algorithm][:2] for split in details["splits"]])
+        points = np.array([split["accuracy"][algorithm][:2] for split in details.splits])
         axes.plot(points[:, 0], points[:, 1], marker, color=colour, ms=5, alpha=0.75, label=name)
-        covariance = np.array(details["splits"][middle]["accuracy_covariance"][algorithm])
+        covariance = np.array(details.splits[middle]["accuracy_covariance"][algorithm])
         outline = _ellipse(points[middle], covariance, level)
         axes.plot(outline[:, 0], outline[:, 1], color=colour, lw=1.2)
         edges += [points, outline]
     extent = np.concatenate(edges)
     low, high = float(extent.min()), float(extent.max())
     axes.plot([low, high], [low, high], color=GREY, lw=0.8, ls="--", label="both alike")
-    centre = np.array(details["splits"][middle]["accuracy"][0][:2])
+    centre = np.array(details.splits[middle]["accuracy"][0][:2])
     axes.axvline(centre[0], color=GREY, lw=0.5, alpha=0.6)
     axes.axhline(centre[1], color=GREY, lw=0.5, alpha=0.6)
-    first, second = details["groups"][:2]
-    axes.set_xlabel(f"{details['metric']}, {shortened(first, 40)}", parse_math=False)
-    axes.set_ylabel(f"{details['metric']}, {shortened(second, 40)}", parse_math=False)
+    first, second = details.groups[:2]
+    axes.set_xlabel(f"{details.noun}, {shortened(first, 40)}", parse_math=False)
+    axes.set_ylabel(f"{details.noun}, {shortened(second, 40)}", parse_math=False)
     axes.legend(loc="best", frameon=False, fontsize="small")
     return axes
 
@@ -117,7 +119,7 @@ def split_p_values(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes"
     matplotlib.axes.Axes
     """
     axes = new_axes(4.0, 4.2) if ax is None else ax
-    splits = _details(result)["splits"]
+    splits = _details(result).splits
     number = np.arange(1, len(splits) + 1)
     for k, finding in enumerate(result.findings):
         p = [split["criteria"][k]["p_value"] for split in splits]
@@ -144,9 +146,8 @@ def split_p_values(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes"
 
 def _criterion_label(finding: "Finding") -> str:
     """Name a requirement; what tells it from the others stands first, the legend cuts the rest."""
-    metric = finding.estimand.removesuffix(" gain").removesuffix(" gap reduction")
-    who = "gap" if finding.estimand.endswith(" gap reduction") else finding.group
-    return shortened(f"{who}: {estimand_words(metric)}", 40)
+    who = "gap" if finding.estimand.kind == "gap reduction" else finding.group
+    return shortened(f"{who}: {finding.estimand.noun}", 40)
 
 
 def delta_curves(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes":
@@ -165,9 +166,9 @@ def delta_curves(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes":
     """
     axes = new_axes(5.0, 4.2) if ax is None else ax
     details = _details(result)
-    for k, (name, curve) in enumerate(details["delta_curves"].items()):
+    for k, (name, curve) in enumerate(details.delta_curves.items()):
         colour = COLOURS[k % len(COLOURS)]
-        largest = details["deltas"][name]
+        largest = details.deltas[name]
         label = shortened(name, 40) + ("" if largest is None else f": {largest:.3f}")
         axes.plot(curve["delta"], curve["p_value"], color=colour, lw=1.4, label=label)
         if largest is not None:
@@ -180,10 +181,11 @@ def delta_curves(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes":
     return axes
 
 
-def _details(result: "AuditResult") -> dict[str, Any]:
-    if "splits" not in result.details:
+def _details(result: "AuditResult") -> ImprovementDetails:
+    details = details_of(result.details, ImprovementDetails)
+    if not details.splits:
         raise InvalidParameterError("nothing was tested, so there is nothing to draw.")
-    return result.details
+    return details
 
 
 def _plain_legend(axes: "Axes") -> None:

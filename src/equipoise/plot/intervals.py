@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from equipoise.results.finding import Decision, Finding
-from equipoise.results.formats import estimand_words, interval, number, shortened
+from equipoise.results.formats import interval, number, shortened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,6 +19,7 @@ DECISION_STYLE = {
     Decision.NOT_DETECTED: ("#0072B2", "o"),
     Decision.WITHIN_MARGIN: ("#009E73", "s"),
     Decision.NOT_TESTED: ("#767676", "x"),
+    Decision.ESTIMATED: ("#555555", "_"),
 }
 
 MOST = 40
@@ -48,7 +49,7 @@ def forest(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes":
     matplotlib.axes.Axes
         Artists of finding k have the gid ``finding-k`` or ``finding-k-interval``.
     """
-    null = float(result.details.get("null_value", 0.0))
+    null = result.details.null_value
     shown = shown_findings(result.findings, null)
     axes = new_axes(8.5, 1.3 + 0.27 * len(shown)) if ax is None else ax
     bounds = [
@@ -62,7 +63,7 @@ def forest(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes":
     for row, k in enumerate(shown):
         _line(axes, row, k, result.findings[k], edge)
     axes.axvline(null, color="#444444", lw=0.8, zorder=0)
-    low, high = result.details.get("bounds", (null, null))
+    low, high = result.details.bounds or (null, null)
     if low < high:
         axes.axvspan(low, high, color="#009E73", alpha=0.12, lw=0)
     # Group names come from the data: a dollar sign in one is not mathematics.
@@ -72,7 +73,7 @@ def forest(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes":
         parse_math=False,
     )
     axes.set_ylim(len(shown) - 0.5, -0.5)
-    axes.set_xlabel(estimand_words(result.findings[0].estimand) if shown else "", parse_math=False)
+    axes.set_xlabel(result.findings[0].estimand.words if shown else "", parse_math=False)
     if len(shown) < len(result.findings):
         axes.set_ylabel(f"the {len(shown)} furthest of {len(result.findings)}")
     _legend(axes, {result.findings[k].decision for k in shown})

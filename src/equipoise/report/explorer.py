@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from equipoise.audits.inequality.questions import InequalityDetails
 from equipoise.results.result import AuditResult
 from equipoise.stats.inequality.cap import index_cap, kappa_scheme
 
@@ -43,8 +44,8 @@ def explorer_state(results: Sequence[AuditResult]) -> dict[str, Any]:
     Parameters
     ----------
     results : sequence of AuditResult
-        The inequality audits of the report; the first that has error rates gives them, and its
-        design where it has one.
+        The audits of the report; the first about inequality that has error rates gives them, and
+        its design where it has one.
 
     Returns
     -------
@@ -52,12 +53,14 @@ def explorer_state(results: Sequence[AuditResult]) -> dict[str, Any]:
         Inputs, outputs and words for the template. Without scripts they are what the page shows.
     """
     kind, inputs, from_data = "punitive", dict(DEFAULTS), False
-    for result in results:
-        rates, cap = result.details.get("error_rates"), result.details.get("cap")
+    for details in (result.details for result in results):
+        if not isinstance(details, InequalityDetails):
+            continue
+        rates, cap = details.error_rates, details.cap
         if rates:
             from_data = True
             inputs |= {name: round(rates[name], 4) for name in ("base_rate", "fpr", "fnr")}
-            inputs["order"] = float(result.details.get("order", 1.0))
+            inputs["order"] = details.order
         if cap:
             kind = cap["kind"]
             inputs |= {"kappa": cap["kappa"], "minimum_benefit": round(cap["low"], 4)}

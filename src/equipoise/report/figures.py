@@ -148,5 +148,5 @@ def _hover(root: ET.Element, result: AuditResult, prefix: str) -> None:
         match = pattern.fullmatch(element.get("id", ""))
         if match:
             title = ET.Element(f"{{{SVG}}}title")
-            title.text = finding_words(result.findings[int(match[1])], result.audit)
+            title.text = finding_words(result.findings[int(match[1])], result)
             element.insert(0, title)

@@ -13,11 +13,12 @@ from equipoise.plans.dossier import Check, Dossier
 from equipoise.plans.gate import Outcome, outcome
 from equipoise.report.explorer import explorer_state
 from equipoise.report.figures import figure
-from equipoise.report.improvement_tables import improvement_tables
 from equipoise.report.sections import sections
 from equipoise.results import formats, wording
 from equipoise.results.assumptions import assumptions
+from equipoise.results.estimand import Estimand
 from equipoise.results.finding import Finding
+from equipoise.results.question import load
 from equipoise.results.result import AuditResult
 from equipoise.results.tables import footnotes
 
@@ -29,6 +30,7 @@ OUTCOME_WORDS = {
     Outcome.WITHIN_MARGIN: "Within margin",
     Outcome.INCONCLUSIVE: "Inconclusive",
     Outcome.NOT_TESTED: "Not tested",
+    Outcome.ESTIMATED: "Estimated",
 }
 
 
@@ -85,11 +87,11 @@ def html_report(dossier: Dossier) -> str:
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return environment.get_template("report.html.j2").render(
         dossier=dossier,
-        sections=[(section, [_view(c) for c in section.checks]) for section in sections(dossier)],
+        sections=[(section, [_view(c) for c in checks]) for section, checks in sections(dossier)],
         multiplicity=wording.multiplicity_words(
             [check.result.alpha for check in dossier.checks], dossier.multiplicity
         ),
-        explorer=explorer_state([c.result for c in dossier.checks if c.question == "inequality"]),
+        explorer=explorer_state([check.result for check in dossier.checks]),
         script=Markup(script),  # noqa: S704  (ours)
         style=Markup(style),  # noqa: S704  (ours)
         script_hash=digest,
@@ -121,16 +123,16 @@ def _view(check: Check) -> dict[str, Any]:
             Row(
                 group=finding.group,
                 cells=tuple(column.cells[k] for column in columns),
-                decision=formats.decision_word(finding.decision, result.audit),
+                decision=formats.decision_word(finding.decision, result.question.words),
                 marks=tuple(notes.index(note) + 1 for note in finding.notes),
             )
             for k, finding in enumerate(result.findings)
         ],
         "caption": _caption(result),
         "decisions": sorted(
-            {formats.decision_word(f.decision, result.audit) for f in result.findings}
+            {formats.decision_word(f.decision, result.question.words) for f in result.findings}
         ),
-        "tables": improvement_tables(result),
+        "tables": [] if (tables := result.question.tables) is None else load(tables)(result),
         "notes": notes,
         "assumptions": assumptions(result),
     }
@@ -143,15 +145,16 @@ def _columns(result: AuditResult) -> list[Column]:
     the adjusted one, and a reference value that never changes, are not repeated.
     """
     findings = result.findings
-    values = {entry["group"]: entry for entry in result.details.get("values", ())}
-    own = [_number(values.get(f.group, {}).get("group_value")) for f in findings]
-    target = [_number(values.get(f.group, {}).get("target_value")) for f in findings]
+    values = {entry["group"]: entry for entry in result.details.values}
+    known = [values.get(f.group) for f in findings]
+    own = [_number(entry and entry["group_value"]) for entry in known]
+    target = [_number(entry and entry["target_value"]) for entry in known]
     raw = [Cell(text=formats.p_value(f.p_value_raw), value=f.p_value_raw) for f in findings]
     adjusted = [Cell(text=formats.p_value(f.p_value), value=f.p_value) for f in findings]
     low = [None if f.ci is None else f.ci.low for f in findings]
     high = [None if f.ci is None else f.ci.high for f in findings]
     columns = [
-        _words("Estimand", [formats.estimand_words(f.estimand) for f in findings]),
+        _words("Estimand", [f.estimand.words for f in findings]),
         _words("Compared with", [f.reference for f in findings]),
         Column(name="n", cells=[Cell(text=f"{f.n:,}", value=f.n) for f in findings]),
         Column(name="Value", cells=own if values else []),
@@ -190,7 +193,7 @@ def _caption(result: AuditResult) -> str:
         texts = {getattr(finding, name) for finding in result.findings}
         text = texts.pop() if len(texts) == 1 else ""
         if text:
-            text = formats.estimand_words(text) if name == "estimand" else text.replace("_", " ")
-            parts.append(words.format(text))
+            shown = text.words if isinstance(text, Estimand) else text.replace("_", " ")
+            parts.append(words.format(shown))
     text = ", ".join(parts)
     return text[:1].upper() + text[1:]

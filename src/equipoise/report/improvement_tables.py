@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass
 
-from equipoise.results.formats import estimand_words, number, p_value
+from equipoise.audits.improvement.questions import ImprovementDetails
+from equipoise.results.details import details_of
+from equipoise.results.formats import number, p_value
 from equipoise.results.result import AuditResult
 
 __all__ = ["PlainTable", "improvement_tables"]
@@ -23,14 +25,14 @@ def improvement_tables(result: AuditResult) -> tuple[PlainTable, ...]:
     Parameters
     ----------
     result : AuditResult
-        Of any audit; one without splits has no such tables.
+        Of an improvability audit; one without splits has no such tables.
 
     Returns
     -------
     tuple of PlainTable
     """
-    splits = result.details.get("splits")
-    if not splits:
+    details = details_of(result.details, ImprovementDetails)
+    if not details.splits:
         return ()
     by_split = PlainTable(
         caption="Every criterion, on the rows that judge it",
@@ -38,24 +40,22 @@ def improvement_tables(result: AuditResult) -> tuple[PlainTable, ...]:
         rows=tuple(
             (
                 str(split["split"]),
-                estimand_words(criterion["criterion"]),
+                criterion["criterion"],
                 number(criterion["a1"]),
                 number(criterion["a0"]),
                 p_value(criterion["p_value"]),
             )
-            for split in splits
+            for split in details.splits
             for criterion in split["criteria"]
         ),
     )
-    scale = (
-        "absolute" if result.details["margin_scale"] == "absolute" else "share of the status quo"
-    )
+    scale = "absolute" if details.margin_scale == "absolute" else "share of the status quo"
     deltas = PlainTable(
         caption=f"Largest improvement that the data show at level {number(result.alpha)} ({scale})",
         columns=("Improvement", "At least"),
         rows=tuple(
             (name, "none" if delta is None else number(delta))
-            for name, delta in result.details["deltas"].items()
+            for name, delta in details.deltas.items()
         ),
     )
     return by_split, deltas

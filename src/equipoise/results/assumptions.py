@@ -1,10 +1,12 @@
 """What an answer rests on, and which part of it the program looked at."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from equipoise.results.finding import Decision
-from equipoise.results.result import AuditResult
+
+if TYPE_CHECKING:
+    from equipoise.results.result import AuditResult
 
 __all__ = ["Assumption", "assumptions"]
 
@@ -44,71 +46,8 @@ _LABELS = Assumption(
     remark="Where only accepted applicants have outcomes, rates describe those alone.",
 )
 
-_OWN: dict[str, tuple[Assumption, ...]] = {
-    "predictive_parity": (
-        Assumption(
-            text="The groups share the scores at which they are compared.",
-            status="checked",
-            remark="Scores that only one group has are left out or not tested.",
-        ),
-        Assumption(
-            text="The mean outcome changes smoothly with the score.",
-            status="not checked",
-            remark="A jump narrower than the bandwidth is averaged away.",
-        ),
-    ),
-    "marginal_outcome": (
-        Assumption(
-            text="The mean outcome changes smoothly up to the cut-off.",
-            status="not checked",
-            remark="The fit uses the rows next to the cut-off, from one side.",
-        ),
-        Assumption(
-            text="The score given is the score that was used for the decision.",
-            status="not checked",
-            remark="A decision taken on other grounds moves the margin elsewhere.",
-        ),
-    ),
-    "improvability": (
-        Assumption(
-            text="The candidate is judged on rows it was not built on.",
-            status="by construction",
-            remark="Sample splitting; a ready column is the exception, and a note says so.",
-        ),
-        Assumption(
-            text="The accuracy measure is the legitimate aim of the decision.",
-            status="not checked",
-            remark="What counts as business necessity is a legal question.",
-        ),
-    ),
-    "inequality": (
-        Assumption(
-            text="The benefit of each decision is valued as the matrix says.",
-            status="not checked",
-            remark="A value judgement; the explorer shows how the index changes with it.",
-        ),
-    ),
-    "treatment_effects": (
-        Assumption(
-            text="Treatment was assigned at random within each group.",
-            status="not checked",
-            remark="The design of the experiment must guarantee it.",
-        ),
-        Assumption(
-            text="One person's treatment does not change another's outcome.",
-            status="not checked",
-            remark="Neighbours, households or shared stock can break it.",
-        ),
-        Assumption(
-            text="Every group has people in both arms.",
-            status="checked",
-            remark="A group with one arm is not tested.",
-        ),
-    ),
-}
 
-
-def assumptions(result: AuditResult) -> tuple[Assumption, ...]:
+def assumptions(result: "AuditResult") -> tuple[Assumption, ...]:
     """List what a result rests on; the checked ones report what was seen.
 
     Parameters
@@ -125,18 +64,19 @@ def assumptions(result: AuditResult) -> tuple[Assumption, ...]:
     --------
     What does a comparison of rates rest on that the table cannot show?
 
+    >>> from equipoise import AuditResult
     >>> result = AuditResult(audit="disparity", null="", alternative="", alpha=0.05, method="",
     ...                      n=100, findings=())
     >>> [a.text for a in assumptions(result) if a.status == "not checked"][1]
     'The rows are a sample of the people the conclusion is about.'
     """
-    labels = () if result.audit in ("treatment_effects", "inequality") else (_LABELS,)
-    own = _OWN.get(result.audit, ())
+    labels = (_LABELS,) if result.question.needs_labels else ()
+    own = result.question.assumptions
     return (_independence(result), _sizes(result), *own, _SAMPLE, _MEASURED, *labels)
 
 
-def _independence(result: AuditResult) -> Assumption:
-    clusters = result.details.get("n_clusters")
+def _independence(result: "AuditResult") -> Assumption:
+    clusters = result.details.n_clusters
     if clusters:
         return Assumption(
             text="Units are independent of each other; rows of one unit need not be.",
@@ -150,7 +90,7 @@ def _independence(result: AuditResult) -> Assumption:
     )
 
 
-def _sizes(result: AuditResult) -> Assumption:
+def _sizes(result: "AuditResult") -> Assumption:
     untested = sum(f.decision is Decision.NOT_TESTED for f in result.findings)
     noted = sum(bool(f.notes) for f in result.findings) - untested
     seen = f"{untested} of {len(result.findings)} were not tested"

@@ -5,17 +5,22 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from equipoise.exceptions import InvalidParameterError
+from equipoise.results.estimand import Estimand
 
 __all__ = ["ConfidenceInterval", "Decision", "Finding", "JointTest", "Note"]
 
 
 class Decision(StrEnum):
-    """Outcome of a test. Failing to reject is `NOT_DETECTED`: it shows nothing."""
+    """Outcome of a test. Failing to reject is `NOT_DETECTED`: it shows nothing.
+
+    `ESTIMATED` is a number without a test.
+    """
 
     DETECTED = "detected"
     NOT_DETECTED = "not detected"
     WITHIN_MARGIN = "within margin"
     NOT_TESTED = "not tested"
+    ESTIMATED = "estimated"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,10 +76,11 @@ class Finding:
     ----------
     group : str
         Written ``race=Black & sex=Female``.
-    estimand : str
+    estimand : Estimand or str
         What is estimated, for instance ``"fpr difference"``.
     decision : Decision
-        `NOT_TESTED` exactly when there is no p-value and no estimate, with a note that says why.
+        `NOT_TESTED` exactly when there is no p-value and no estimate, with a note that says why;
+        `ESTIMATED` where there is an estimate and no test.
     n : int
         Rows used.
     method : str
@@ -88,7 +94,7 @@ class Finding:
     """
 
     group: str
-    estimand: str
+    estimand: Estimand
     decision: Decision
     n: int
     method: str
@@ -101,6 +107,9 @@ class Finding:
     notes: tuple[Note, ...] = ()
 
     def __post_init__(self) -> None:
+        estimand: object = self.estimand
+        if not isinstance(estimand, Estimand):
+            object.__setattr__(self, "estimand", Estimand(str(estimand)))
         for name in ("estimate", "statistic", "p_value", "p_value_raw"):
             value = getattr(self, name)
             if value is not None and not math.isfinite(value):
@@ -114,6 +123,13 @@ class Finding:
                 raise InvalidParameterError(f"{self.group!r} is not tested; a note must say why.")
         elif self.estimate is None:
             raise InvalidParameterError(f"{self.group!r} was tested but has no estimate.")
+        elif self.decision is Decision.ESTIMATED and self.p_value is not None:
+            raise InvalidParameterError(f"{self.group!r} is only estimated but has a p-value.")
+
+    @property
+    def is_reference(self) -> bool:
+        """Whether this group is what the others are compared with: nothing was asked of it."""
+        return any(note.code == "vacuous" for note in self.notes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

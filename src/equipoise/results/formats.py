@@ -1,17 +1,18 @@
 """How a person reads a number, an interval, a name and a decision."""
 
+from collections.abc import Mapping
+
 from equipoise.results.finding import ConfidenceInterval, Decision, JointTest
 
 __all__ = [
-    "METRIC_WORDS",
     "decision_word",
-    "estimand_words",
     "interval",
     "joint_line",
     "number",
     "p_value",
     "printable",
     "shortened",
+    "with_article",
 ]
 
 DECISION_WORDS = {
@@ -19,25 +20,8 @@ DECISION_WORDS = {
     Decision.NOT_DETECTED: "not detected",
     Decision.WITHIN_MARGIN: "within margin",
     Decision.NOT_TESTED: "not tested",
+    Decision.ESTIMATED: "estimated",
 }
-
-METRIC_WORDS = {
-    "selection_rate": "selection rate",
-    "tpr": "true positive rate",
-    "fpr": "false positive rate",
-    "tnr": "true negative rate",
-    "fnr": "false negative rate",
-    "ppv": "positive predictive value",
-    "npv": "negative predictive value",
-    "selected_outcome": "mean outcome among the selected",
-    "accuracy": "accuracy",
-    "error_rate": "error rate",
-    "mean_outcome": "mean outcome",
-    "mean_score": "mean score",
-    "squared_error": "squared error",
-    "residual": "mean residual",
-}
-"""What a metric is called in a sentence."""
 
 
 def number(value: float | None) -> str:
@@ -69,11 +53,14 @@ def interval(ci: ConfidenceInterval | None) -> str:
     return f"{low}, {high}"
 
 
-def decision_word(decision: Decision, audit: str = "") -> str:
-    """Return the word for a decision; equivalence that is not shown is inconclusive."""
-    if audit == "certify" and decision is Decision.NOT_DETECTED:
-        return "inconclusive"
-    return DECISION_WORDS[decision]
+def decision_word(decision: Decision, words: Mapping[Decision, str] | None = None) -> str:
+    """Return the word for a decision; `words` are those that a question has of its own."""
+    return (DECISION_WORDS | dict(words or {}))[decision]
+
+
+def with_article(noun: str) -> str:
+    """Put "a" or "an" before a noun."""
+    return f"{'an' if noun[:1].lower() in 'aeiou' else 'a'} {noun}"
 
 
 def shortened(name: str, width: int = 60) -> str:
@@ -89,12 +76,6 @@ def printable(text: str) -> str:
         else "�"
         for letter in text
     )
-
-
-def estimand_words(estimand: str) -> str:
-    """Spell out an estimand: ``"fpr difference"`` is a false positive rate difference."""
-    metric, _, rest = estimand.partition(" ")
-    return f"{METRIC_WORDS.get(metric, metric)} {rest}".strip()
 
 
 def joint_line(joint: JointTest) -> str:

@@ -5,14 +5,19 @@ from typing import TYPE_CHECKING, Any
 
 from equipoise.exceptions import InvalidParameterError
 from equipoise.results import tables
+from equipoise.results.details import Details
+from equipoise.results.estimand import Estimand
 from equipoise.results.finding import ConfidenceInterval, Decision, Finding, JointTest, Note
+from equipoise.results.question import Question, find_question
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["CANDIDATES", "COLUMNS", "SCHEMA_VERSION", "AuditResult"]
+__all__ = ["COLUMNS", "READABLE_VERSIONS", "SCHEMA_VERSION", "AuditResult"]
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+READABLE_VERSIONS = (1, 2)
+"""Version 1 has no parts of estimands and no decision "estimated"."""
 
 COLUMNS = (
     "group",
@@ -31,9 +36,6 @@ COLUMNS = (
     "notes",
 )
 """Columns of `AuditResult.to_frame`, the same for every audit."""
-
-CANDIDATES = "candidates"
-"""The one entry of `AuditResult.details` that lives in memory only: fitted algorithms."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -58,9 +60,9 @@ class AuditResult:
         One test for all groups.
     notes : tuple of Note
         Remarks on the whole audit.
-    details : dict
-        Numbers beyond the table; its keys are documented with each audit. JSON-safe but for the
-        fitted algorithms of improvability under ``"candidates"``, which `to_dict` leaves out.
+    details : Details or dict
+        Numbers beyond the table: a typed record that also reads as a dictionary; its names are
+        documented with each audit. `to_dict` leaves out what lives in memory only.
     """
 
     audit: str
@@ -72,12 +74,22 @@ class AuditResult:
     findings: tuple[Finding, ...]
     joint: JointTest | None = None
     notes: tuple[Note, ...] = ()
-    details: dict[str, Any] = field(default_factory=dict)
+    details: Details = field(default_factory=dict)  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        details: object = self.details
+        if isinstance(details, dict):
+            object.__setattr__(self, "details", self.question.details(**details))
+
+    @property
+    def question(self) -> Question:
+        """The question that this result answers."""
+        return find_question(self.audit)
 
     @property
     def all_or_nothing(self) -> bool:
         """Whether findings are requirements of one claim, so that only the joint test counts."""
-        return self.audit == "improvability" and self.joint is not None
+        return self.joint is not None and self.question.one_claim
 
     @property
     def detected(self) -> bool:
@@ -134,21 +146,23 @@ class AuditResult:
             "method": self.method,
             "n": self.n,
             "findings": [
-                _record(finding) | {"notes": [_note(note) for note in finding.notes]}
+                _record(finding)
+                | _parts(finding.estimand)
+                | {"notes": [_note(note) for note in finding.notes]}
                 for finding in self.findings
             ],
             "joint": joint,
             "notes": [_note(note) for note in self.notes],
-            "details": {name: v for name, v in self.details.items() if name != CANDIDATES},
+            "details": self.details.to_dict(),
         }
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> "AuditResult":
         """Rebuild a result from `to_dict`; the report does so from a file."""
         version = data.get("schema_version")
-        if version != SCHEMA_VERSION:
+        if version not in READABLE_VERSIONS:
             raise InvalidParameterError(
-                f"results have schema_version {version!r}; this version reads {SCHEMA_VERSION}."
+                f"results have schema_version {version!r}; this version reads {READABLE_VERSIONS}."
             )
         joint = data["joint"]
         return cls(
@@ -215,13 +229,37 @@ def _finding(record: dict[str, Any]) -> Finding:
             high=record["ci_high"],
             confidence_level=record["confidence_level"],
         )
-    plain = ("group", "estimand", "estimate", "statistic", "p_value", "p_value_raw", "n")
+    plain = ("group", "estimate", "statistic", "p_value", "p_value_raw", "n")
     return Finding(
         **{name: record[name] for name in (*plain, "reference", "method")},
-        decision=Decision(record["decision"]),
+        estimand=_estimand(record),
+        decision=_decision(record),
         ci=ci,
         notes=_notes(record["notes"]),
     )
+
+
+def _parts(estimand: Estimand) -> dict[str, str | None]:
+    return {
+        "metric": estimand.metric,
+        "kind": estimand.kind,
+        "scale": estimand.scale,
+        "noun": estimand.noun,
+    }
+
+
+def _estimand(record: dict[str, Any]) -> Estimand:
+    if "kind" not in record:  # schema_version 1
+        return Estimand(record["estimand"])
+    return Estimand(record["metric"], record["kind"], scale=record["scale"], noun=record["noun"])
+
+
+def _decision(record: dict[str, Any]) -> Decision:
+    decision = Decision(record["decision"])
+    # Version 1 wrote "not detected" beside numbers that nobody had tested.
+    if "kind" not in record and decision is Decision.NOT_DETECTED and record["p_value"] is None:
+        return Decision.ESTIMATED
+    return decision
 
 
 def _joint(record: dict[str, Any]) -> JointTest:

@@ -30,6 +30,7 @@ _URGENCY = {
     Decision.NOT_DETECTED: 1,
     Decision.WITHIN_MARGIN: 2,
     Decision.NOT_TESTED: 3,
+    Decision.ESTIMATED: 4,
 }
 
 
@@ -46,7 +47,7 @@ def table(result: "AuditResult") -> str:
             interval(finding.ci),
             p_value(finding.p_value),
             f"{finding.n}",
-            decision_word(finding.decision, result.audit) + mark,
+            decision_word(finding.decision, result.question.words) + mark,
         )
         for finding, mark in zip(shown.findings, marks, strict=True)
     ]
@@ -81,9 +82,7 @@ def html_table(result: "AuditResult") -> str:
     )
     body = "".join(
         "<tr>"
-        + "".join(
-            f"<td>{html.escape(cell)}</td>" for cell in _html_cells(finding, mark, result.audit)
-        )
+        + "".join(f"<td>{html.escape(cell)}</td>" for cell in _html_cells(finding, mark, result))
         + "</tr>"
         for finding, mark in zip(shown.findings, marks, strict=True)
     )
@@ -115,7 +114,7 @@ def _shown(result: "AuditResult") -> tuple["AuditResult", str]:
     return replace(result, findings=tuple(findings[k] for k in chosen)), sentence
 
 
-def _html_cells(finding: Finding, mark: str, audit: str) -> tuple[str, ...]:
+def _html_cells(finding: Finding, mark: str, result: "AuditResult") -> tuple[str, ...]:
     return (
         finding.group,
         finding.estimand,
@@ -123,7 +122,7 @@ def _html_cells(finding: Finding, mark: str, audit: str) -> tuple[str, ...]:
         interval(finding.ci),
         p_value(finding.p_value),
         f"{finding.n}",
-        decision_word(finding.decision, audit) + mark,
+        decision_word(finding.decision, result.question.words) + mark,
     )
 
 

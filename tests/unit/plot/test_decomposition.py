@@ -105,5 +105,5 @@ def test_pictures_say_what_they_need(compas, rng):
     )
     with pytest.raises(InvalidParameterError, match="needs a score"):
         threshold_curve(unscored)
-    with pytest.raises(InvalidParameterError, match="for the inequality audit"):
+    with pytest.raises(InvalidParameterError, match="InequalityDetails is needed"):
         error_plane(compas.disparity("ppv"))

@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from equipoise.results.estimand import Estimand
 from equipoise.results.finding import Decision
 from equipoise.results.tables import html_table, table
 from equipoise.results.wording import headline, multiplicity_words
@@ -11,6 +12,7 @@ from support.specimens import finding, joint, result
 
 FOUND = Decision.DETECTED
 WITHIN = Decision.WITHIN_MARGIN
+RATIO = Estimand("selection_rate", "gap", scale="ratio", noun="selection rate")
 QUESTIONS = (
     "certify",
     "disparity",
@@ -44,9 +46,7 @@ def test_a_gap_below_the_reference_turns_the_interval_with_it():
 
 
 def test_a_ratio_is_read_as_times_the_reference():
-    line = finding(
-        "sex=F", 0.7, 0.6, 0.78, estimand="selection_rate ratio", reference="sex=M", decision=FOUND
-    )
+    line = finding("sex=F", 0.7, 0.6, 0.78, estimand=RATIO, reference="sex=M", decision=FOUND)
     sentence = headline(result(findings=[line], details={"null_value": 1.0}))
     assert "The selection rate differs" in sentence
     assert "sex=F, 0.7 times sex=M (95% interval 0.6 to 0.78)" in sentence
@@ -77,7 +77,7 @@ def test_flag_names_the_subgroups_by_size_of_the_gap():
 
 
 def test_a_ratio_is_flagged_and_certified_against_its_bounds():
-    line = finding("sex=F", 0.7, 0.6, 0.78, estimand="selection_rate ratio", decision=FOUND)
+    line = finding("sex=F", 0.7, 0.6, 0.78, estimand=RATIO, decision=FOUND)
     details = {"margin": 0.2, "bounds": [0.8, 1.25], "null_value": 1.0, "alternative": "less"}
     flagged = headline(result("flag", [line], details=details))
     assert "has a selection rate below 0.8 times that of the population: sex=F" in flagged
@@ -144,7 +144,7 @@ def test_the_notebook_table_escapes_group_names():
 
 
 def test_inequality_gives_the_index_its_share_between_groups_and_the_test():
-    line = finding("everybody", 0.139, 0.133, 0.146, estimand="inequality index")
+    line = finding("everybody", 0.139, 0.133, 0.146, estimand=Estimand("inequality index", "index"))
     audit = result("inequality", [line], joint=joint(), details={"between_share": 0.035})
     assert headline(audit) == (
         "The inequality of benefits is 0.139 (95% interval 0.133 to 0.146), of which 3.5% lies"

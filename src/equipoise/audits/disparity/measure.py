@@ -41,8 +41,8 @@ class Measured:
 
     Parameters
     ----------
-    name : str
-        Of the metric.
+    name, words : str
+        Of the metric, and how a person says it.
     cells : Cells
         Labels of the cells, and rows left out.
     moments : CellMoments
@@ -51,6 +51,8 @@ class Measured:
         Rows on which the metric is defined.
     binary : bool
         Whether counts are sufficient: 0/1 quantities, no weights, no clusters.
+    clustered : bool
+        Whether independent units are clusters of rows.
     units : Units, optional
         The rows, for empirical likelihood of a real-valued metric.
     notes : tuple of Note
@@ -58,10 +60,12 @@ class Measured:
     """
 
     name: str
+    words: str
     cells: Cells
     moments: CellMoments
     defined: IntArray
     binary: bool
+    clustered: bool = False
     units: Units | None = None
     notes: tuple[Note, ...] = ()
 
@@ -108,6 +112,8 @@ def measure(table: Table, metric: str | Metric, *, rows: bool = True) -> Measure
             units = _units(table.rows({"u": u, "w": w}, needs))
     return Measured(
         name=found.name,
+        words=found.words,
+        clustered=table.roles.cluster is not None,
         cells=cells,
         moments=moments,
         defined=defined.round().astype(np.int64),

@@ -9,11 +9,13 @@ import numpy as np
 from equipoise._checks import check_number, check_option
 from equipoise._typing import AnyArray, DisparityMethod, FloatArray, Scale
 from equipoise.audits.disparity.measure import Measured, measure
+from equipoise.audits.disparity.questions import DisparityDetails
 from equipoise.audits.disparity.reference import External, Reference
 from equipoise.data.groups import Subgroups, matching_cells, subgroup_name, subgroups
 from equipoise.data.metrics import Metric
 from equipoise.data.table import Table
 from equipoise.exceptions import InvalidParameterError
+from equipoise.results.estimand import Estimand
 from equipoise.results.finding import ConfidenceInterval, Decision, Finding, Note
 from equipoise.stats.disparity.gaps import Disparities, Target, disparities
 
@@ -147,7 +149,9 @@ def subgroup_findings(
     """Write a finding for every subgroup; one without a test says why."""
     found = compared.found
     low, high, level = interval
-    estimand = f"{compared.measured.name} {compared.scale}"
+    estimand = Estimand(
+        compared.measured.name, "gap", scale=compared.scale, noun=compared.measured.words
+    )
     # Lists of Python numbers: an element of an array costs more than the finding made of it.
     columns = {
         "estimate": _optional(found.estimate),
@@ -248,16 +252,19 @@ def method_words(found: Disparities, method: str) -> str:
     return words or METHOD_WORDS.get(method, method)
 
 
-def comparison_details(compared: Compared) -> dict[str, Any]:
-    """Return the numbers beyond the table."""
+def comparison_details(compared: Compared, **asked: Any) -> DisparityDetails:
+    """Return the numbers beyond the table; `asked` are options of the question."""
     found = compared.found
-    return {
-        "metric": compared.measured.name,
-        "scale": compared.scale,
-        "reference": compared.reference,
-        "null_value": found.null,
-        "n_units": compared.measured.moments.n_units,
-        "values": [
+    n_units = compared.measured.moments.n_units
+    return DisparityDetails(
+        **asked,
+        metric=compared.measured.name,
+        scale=compared.scale,
+        reference=compared.reference,
+        null_value=found.null,
+        n_units=n_units,
+        n_clusters=n_units if compared.measured.clustered else None,
+        values=[
             {"group": name, "group_value": value, "target_value": target, "se": se}
             for name, value, target, se in zip(
                 compared.groups.names,
@@ -267,4 +274,4 @@ def comparison_details(compared: Compared) -> dict[str, Any]:
                 strict=True,
             )
         ],
-    }
+    )

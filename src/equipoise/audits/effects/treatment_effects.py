@@ -1,6 +1,6 @@
 """Are predicted treatment effects equally accurate: detection, correction, evaluation."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,10 +13,11 @@ from equipoise._checks import (
     check_rng,
 )
 from equipoise._typing import Collapse, EffectAdjust, EffectMeasure, Rest, Rng
+from equipoise.audits.effects.questions import EffectDetails
 from equipoise.audits.effects.sums import EffectSums, effect_sums
 from equipoise.audits.progress import progress_bar
-from equipoise.data.table import Table
 from equipoise.exceptions import DataError
+from equipoise.results.estimand import Estimand
 from equipoise.results.finding import ConfidenceInterval, Decision, Finding, JointTest, Note
 from equipoise.results.result import AuditResult
 from equipoise.stats.effects.bias import ChiSquareTest, TreatmentBias, treatment_bias
@@ -29,6 +30,9 @@ from equipoise.stats.effects.corrections import (
 from equipoise.stats.effects.errors import GroupErrors, corrected_errors, group_errors
 from equipoise.stats.effects.evaluation import EffectEvaluation, evaluate_corrections, merge_blocks
 from equipoise.stats.effects.ratio_tests import RatioTests
+
+if TYPE_CHECKING:
+    from equipoise.audits.audit import Audit
 
 __all__ = ["treatment_effects"]
 
@@ -82,7 +86,7 @@ INCONSISTENT = {
 
 
 def treatment_effects(
-    table: Table,
+    self: "Audit",
     *,
     measure: EffectMeasure = "relative",
     collapse: Collapse = "auto",
@@ -98,12 +102,85 @@ def treatment_effects(
     confidence_level: float = 0.95,
     rng: Rng = None,
 ) -> AuditResult:
-    """Test whether predicted effects are equally accurate; see `Audit.treatment_effects`."""
+    """Say whether predicted treatment effects are equally accurate in every group.
+
+    The null hypothesis of a finding is that the predictions for the group, collapsed to a
+    predicted effect of the group, have the same error as those for the rest; that of `joint`
+    is that the error is the same in every group. Needs data of a randomised experiment on
+    which the model was not trained, with the roles `y_true` (the outcome), `treatment` and
+    `effect_pred`. A group is a combination of all group columns.
+
+    Parameters
+    ----------
+    measure : {"relative", "difference"}
+        What the predictions predict: the ratio of mean outcomes with and without treatment
+        (1.2 for +20%), or their difference.
+    collapse : str, default "auto"
+        How predictions are averaged in a group: "control" weights by outcomes of controls and
+        needs no model; "aipw" adds an outcome model and stays right if that is wrong; "mean"
+        is for differences; "hajek", "weighted" (Eq. (16)) and "positives" (Eq. (20)) are for
+        comparison and carry a note that says when they fail. "auto" is "aipw" if predicted
+        outcomes are named, else "control"; for differences "aipw" or "mean".
+    split : bool
+        Estimate effects and predictions on separate random halves, as the paper does.
+    margin : float, optional
+        Also show, where the data can, that a group's bias is smaller than this.
+    adjust : {"holm", "bonferroni", "bh", "by", "max_t", "none"}
+        For the number of groups.
+    rest : {"stratified", "pooled"}
+        The rest of a group averages the arm means of the other groups, or pools their rows,
+        which needs the same treated share everywhere.
+    control_pred, treated_pred : str, optional
+        Columns of predicted outcomes without and with treatment, from other data or
+        cross-fitted. With `collapse="aipw"` and none of them they are fitted here by least
+        squares on the `features` of the audit (Lin's adjustment).
+    arm_ratio : float, optional
+        Treated rows per control row by design, when the table holds positive outcomes only.
+    n_repeats : int, default 10
+        Random halvings in the evaluation of corrections; 0 leaves it out, and with it the need
+        to put rows into random blocks.
+    alpha : float, default 0.05
+        Level of the tests.
+    confidence_level : float, default 0.95
+        Of the intervals.
+    rng : int or numpy Generator, optional
+        For the random blocks and halves.
+
+    Returns
+    -------
+    AuditResult
+        `details` has, for the tested groups in `group`: effects `tau` and collapsed
+        predictions `tau_f` with standard errors, errors `B` and biases `A` with intervals, the
+        error of the `rest`; `omnibus` (all errors equal; all zero), `prior_mean` and
+        `prior_sd` of the errors between groups, `corrections` (amount to subtract, by rule and
+        group; `correction` names the default), what is `remaining` after it on the same data,
+        and the `evaluation` of all rules on held-out halves with the one it recommends.
+
+    Examples
+    --------
+    A model promises +20% sales everywhere; in the north the offer does nothing.
+
+    >>> import numpy as np
+    >>> import equipoise as eq
+    >>> rng = np.random.default_rng(0)
+    >>> region, offer = rng.integers(4, size=200_000), rng.integers(2, size=200_000)
+    >>> lift = np.where(region == 0, 1.0, 1.2)
+    >>> data = {"region": np.array(["N", "E", "S", "W"])[region], "offer": offer,
+    ...         "sold": (rng.random(200_000) < 0.1 * lift**offer).astype(int),
+    ...         "predicted": np.full(200_000, 1.2)}
+    >>> audit = eq.Audit(data, group="region", y_true="sold", treatment="offer",
+    ...                  effect_pred="predicted")
+    >>> result = audit.treatment_effects()
+    >>> [(f.group, round(f.estimate, 2)) for f in result.findings if f.decision == "detected"]
+    [('region=N', 0.17)]
+
+    Predictions for the north are too high by 0.17, compared with the rest.
+    """
     check_flag("split", split)
     _check_options(alpha, confidence_level, adjust, rest, n_repeats, margin, arm_ratio)
     generator = check_rng(rng)
     sums = effect_sums(
-        table,
+        self.table,
         measure=measure,
         collapse=collapse,
         control_pred=control_pred,
@@ -118,12 +195,11 @@ def treatment_effects(
         "measure": measure,
         "collapse": sums.collapse,
         "split": split,
-        "rest": rest,
+        "compared_with": rest,
         "adjust": adjust,
         "margin": margin,
-        "null_value": 0.0,
     }
-    if table.roles.cluster is not None:
+    if self.table.roles.cluster is not None:
         details["n_clusters"] = sums.moments.n_units
     bias = None
     if len(errors.tested) >= 2:
@@ -155,13 +231,13 @@ def treatment_effects(
             sums.groups,
             errors,
             bias,
-            estimand=f"bias of the predicted {word}",
+            estimand=Estimand(f"bias of the predicted {word}", "bias", scale="difference"),
             alpha=alpha,
             confidence_level=confidence_level,
         ),
         joint=None if bias is None else _joint(bias.equal, alpha),
         notes=tuple(notes),
-        details=details,
+        details=EffectDetails(**details),
     )
 
 
@@ -334,7 +410,7 @@ def _findings(
     errors: GroupErrors,
     bias: TreatmentBias | None,
     *,
-    estimand: str,
+    estimand: Estimand,
     alpha: float,
     confidence_level: float,
 ) -> tuple[Finding, ...]:

@@ -5,6 +5,7 @@ from typing import Literal
 
 from equipoise._typing import SplitRule
 from equipoise.audits.improvement.decision_rows import DecisionRows
+from equipoise.results.estimand import Estimand, EstimandKind
 from equipoise.search.sample import Algorithm
 from equipoise.stats.improvement.frontier import SplitEvidence
 from equipoise.stats.improvement.test import CriterionTest, ImprovementQuestion, ImprovementTest
@@ -23,13 +24,20 @@ class Criterion:
     """One requirement, in words."""
 
     metric: str
+    noun: str
     group: str
     kind: Literal["accuracy", "fairness"]
 
     @property
     def words(self) -> str:
         """Name the requirement."""
-        return f"{self.metric} of {self.group}" if self.kind == "accuracy" else f"{self.metric} gap"
+        return f"{self.noun} of {self.group}" if self.kind == "accuracy" else f"{self.noun} gap"
+
+    @property
+    def estimand(self) -> Estimand:
+        """What is estimated of it."""
+        kind: EstimandKind = "gain" if self.kind == "accuracy" else "gap reduction"
+        return Estimand(self.metric, kind, scale="difference", noun=self.noun)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,7 @@
 """Test whether there is a less discriminatory alternative to the status quo."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -27,7 +28,7 @@ from equipoise.audits.improvement.decision_rows import (
 from equipoise.audits.improvement.form import Criterion, Form, SplitResult
 from equipoise.audits.improvement.trial import Setting, judge
 from equipoise.audits.progress import progress_bar
-from equipoise.data.metrics import Metric
+from equipoise.data.metrics import Metric, find_metric
 from equipoise.data.table import Table
 from equipoise.exceptions import GroupTooSmallError, InvalidParameterError
 from equipoise.results.result import AuditResult
@@ -38,11 +39,14 @@ from equipoise.stats.improvement.test import (
     gap_direction,
 )
 
+if TYPE_CHECKING:
+    from equipoise.audits.audit import Audit
+
 __all__ = ["improvability"]
 
 
 def improvability(
-    table: Table,
+    self: "Audit",
     candidate: object,
     *,
     accuracy: str | Metric,
@@ -63,7 +67,81 @@ def improvability(
     confidence_level: float = 0.95,
     rng: Rng = None,
 ) -> AuditResult:
-    """Test whether a candidate improves on the status quo; see `Audit.improvability`."""
+    """Say whether there is a less discriminatory alternative to the status quo.
+
+    The null hypothesis is that the candidate does not raise accuracy for every group, or does
+    not reduce the gap between groups. The status quo is `y_pred`, or the top share of `y_score`
+    when a `capacity` is given. The candidate is found on one part of the rows and judged on the
+    other, several times.
+
+    Parameters
+    ----------
+    candidate : estimator, search object, callable or str
+        A scikit-learn estimator (cut at the capacity, if there is one), an object of
+        `equipoise.search`, a function from a `TrainingSample` to an algorithm, the name of a
+        column with a ready score or decision (no split is made, and the result says so), or the
+        import path of a known estimator such as ``"sklearn.linear_model.LassoCV"``.
+    accuracy : str or Metric
+        What must not get worse, larger is better: ``"accuracy"``, ``"selected_outcome"``, ...
+    fairness : str, Metric or list of them, optional
+        Metrics whose gap between groups must shrink; by default `accuracy`.
+    delta_accuracy, delta_fairness : float, default 0
+        How large an improvement must be: accuracy times 1 + delta, gap times 1 - delta.
+    capacity : float, optional
+        Share of people that may be selected.
+    n_splits, train_fraction : int, float
+        How often the rows are split, and the share that the candidate is built on.
+    n_resamples : int
+        Bootstrap samples for each split.
+    method : {"signed", "paper"}
+        Signed gap statistic, or the squared one of the paper, which has less power.
+    combine : {"median", "exch_median", "bonferroni"}
+        How p-values of the splits make one: twice their median, or another valid rule.
+    accuracy_of : {"group", "population"}
+        Whether accuracy must rise in every group or overall.
+    margin_scale : {"relative", "absolute"}
+        Whether `delta_accuracy` is a share of the status quo's accuracy or an amount.
+    inference : {"bootstrap", "analytic"}
+        Studentised bootstrap, or the normal law at once.
+    higher_group : str, optional
+        With two groups, the one known beforehand to have the higher fairness metric; else it is
+        read off the training rows.
+    alpha : float, default 0.05
+        Level of the test.
+    confidence_level : float, default 0.95
+        Level of the intervals.
+    rng : int or numpy Generator, optional
+        For splits and bootstrap.
+
+    Returns
+    -------
+    AuditResult
+        Findings are the requirements; `joint` is the claim that all are met. `details` has, for
+        each split, the value of candidate (`a1`) and status quo (`a0`) and the p-value of every
+        requirement; `deltas`, the largest improvements that are shown; which requirement binds;
+        if nothing is shown, whether data or search is the likely limit; and, in memory only,
+        the fitted `candidates` of the splits, whose `decide` takes new rows.
+
+    Examples
+    --------
+    Past cost decides who is called sick, and one group costs less when equally sick. Would a
+    model of the visits be right more often, and more evenly?
+
+    >>> import equipoise as eq, numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> rng = np.random.default_rng(7)
+    >>> race = rng.choice(["a", "b"], size=3000)
+    >>> sickness = rng.gamma(2.0, 2.0, size=3000)
+    >>> data = {"race": race, "sick": (sickness > 4).astype(int),
+    ...         "visits": rng.poisson(3 * sickness),
+    ...         "called": (sickness * np.where(race == "b", 0.4, 0.7) > 4).astype(int)}
+    >>> audit = eq.Audit(data, group="race", y_true="sick", y_pred="called", features="visits")
+    >>> result = audit.improvability(LogisticRegression(), accuracy="accuracy", n_resamples=999)
+    >>> str(result.joint.decision), bool(result.details["deltas"]["fairness"] > 0.5)
+    ('detected', True)
+
+    Yes: accuracy rises in both groups, and the gap shrinks by more than half.
+    """
     check_fraction("alpha", alpha)
     check_fraction("confidence_level", confidence_level)
     check_fraction("train_fraction", train_fraction)
@@ -80,6 +158,7 @@ def improvability(
         method=method,
         inference=inference,
     )
+    table = self.table
     ready = candidate if isinstance(candidate, str) and candidate in table.schema else None
     rule = None if ready else selection_rule(candidate, capacity=capacity)
     rows = _read(table, metrics, ready, capacity)
@@ -180,18 +259,16 @@ def _named_criteria(
     names: tuple[str, ...], metrics: tuple[str | Metric, ...], question: ImprovementQuestion
 ) -> tuple[Criterion, ...]:
     """Requirements in the order of the tests: accuracy of the groups, then the gaps."""
-    accuracy = utility_name(metrics[0])
-    if question.population:
-        found = [Criterion(metric=accuracy, group="everyone", kind="accuracy")]
-    else:
-        found = [Criterion(metric=accuracy, group=name, kind="accuracy") for name in names]
     both = " vs ".join(names) if len(names) == 2 else "all groups"
+    whose = ("everyone",) if question.population else names
+    asked: list[tuple[int, str, Literal["accuracy", "fairness"]]] = [
+        *((0, group, "accuracy") for group in whose),
+        *((c, both, "fairness") for c in question.fairness),
+    ]
+    found = [find_metric(metric) for metric in metrics]
     return tuple(
-        found
-        + [
-            Criterion(metric=utility_name(metrics[c]), group=both, kind="fairness")
-            for c in question.fairness
-        ]
+        Criterion(metric=found[c].name, noun=found[c].words, group=group, kind=kind)
+        for c, group, kind in asked
     )
 
 

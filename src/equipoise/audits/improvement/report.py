@@ -10,8 +10,9 @@ from equipoise._typing import SplitRule
 from equipoise.audits.improvement.candidates import described
 from equipoise.audits.improvement.form import Criterion, Form, SplitResult
 from equipoise.audits.improvement.notes import remarks
+from equipoise.audits.improvement.questions import Curve, ImprovementDetails
 from equipoise.results.finding import ConfidenceInterval, Decision, Finding, JointTest, Note
-from equipoise.results.result import CANDIDATES, AuditResult
+from equipoise.results.result import AuditResult
 from equipoise.stats.improvement.frontier import DeltaCurve, delta_curve
 from equipoise.stats.improvement.splits import central_p_value, combine_splits
 from equipoise.stats.improvement.test import CriterionTest
@@ -28,7 +29,7 @@ def not_tested(form: Form, reason: str) -> AuditResult:
     findings = tuple(
         Finding(
             group=criterion.group,
-            estimand=_estimand(criterion),
+            estimand=criterion.estimand,
             decision=Decision.NOT_TESTED,
             n=_rows_of(form, criterion, sizes),
             method=form.method(0),
@@ -52,7 +53,11 @@ def not_tested(form: Form, reason: str) -> AuditResult:
             notes=(note,),
         ),
         notes=form.rows.notes,
-        details={"metric": form.criteria[0].metric, "groups": list(form.rows.names)},
+        details=ImprovementDetails(
+            metric=form.criteria[0].metric,
+            noun=form.criteria[0].noun,
+            groups=list(form.rows.names),
+        ),
     )
 
 
@@ -83,11 +88,6 @@ def result(form: Form, splits: Sequence[SplitResult]) -> AuditResult:
     )
 
 
-def _estimand(criterion: Criterion) -> str:
-    change = "gain" if criterion.kind == "accuracy" else "gap reduction"
-    return f"{criterion.metric} {change}"
-
-
 def _rows_of(form: Form, criterion: Criterion, sizes: Any) -> int:
     if criterion.group in form.rows.names:
         return int(sizes[form.rows.names.index(criterion.group)])
@@ -107,7 +107,7 @@ def _finding(form: Form, splits: Sequence[SplitResult], k: int) -> Finding:
     sizes = form.rows.group_sizes
     return Finding(
         group=criterion.group,
-        estimand=_estimand(criterion),
+        estimand=criterion.estimand,
         decision=Decision.DETECTED if p <= form.alpha else Decision.NOT_DETECTED,
         n=_rows_of(form, criterion, sizes),
         method=form.method(len(splits)),
@@ -144,43 +144,44 @@ def _limit(splits: Sequence[SplitResult]) -> str:
 
 def _details(
     form: Form, splits: Sequence[SplitResult], p_splits: Any, limit: str | None
-) -> dict[str, Any]:
+) -> ImprovementDetails:
     curves = _curves(form, splits)
     binding = Counter(
         form.criteria[int(np.argmax([test.p_value for test in split.tests]))].words
         for split in splits
     )
-    found: dict[str, Any] = {
-        "metric": form.criteria[0].metric,
-        "fairness": [c.metric for c in form.criteria if c.kind == "fairness"],
-        "groups": list(form.rows.names),
-        "capacity": form.capacity,
-        "combine": form.combine,
-        "margin_scale": form.question.margin_scale,
-        "delta_accuracy": form.delta_accuracy,
-        "delta_fairness": form.delta_fairness,
-        "splits": [_split_record(form, k, split) for k, split in enumerate(splits, start=1)],
-        "p_values": [float(p) for p in p_splits],
-        "p_median": float(np.median(p_splits)),
-        "p_combined": {rule: float(combine_splits(p_splits, rule)) for rule in RULES},
-        "binding": binding.most_common(1)[0][0],
-        "limit": limit,
-        "deltas": {name: curve.largest for name, curve in curves.items()},
-        "delta_curves": {
-            name: {"delta": curve.delta.tolist(), "p_value": curve.p_value.tolist()}
-            for name, curve in curves.items()
-        },
-    }
-    fitted = [split.algorithm for split in splits if split.algorithm is not None]
-    if fitted:
-        found[CANDIDATES] = fitted
+    sensitivity = None
     cutoffs = [split.cutoff_p_values for split in splits if split.cutoff_p_values is not None]
     if len(cutoffs) == len(splits):
         fixed, moving = (
             combine_splits(np.array(p), form.combine) for p in zip(*cutoffs, strict=True)
         )
-        found["cutoff_sensitivity"] = {"fixed": float(fixed), "estimated": float(moving)}
-    return found
+        sensitivity = {"fixed": float(fixed), "estimated": float(moving)}
+    fitted = [split.algorithm for split in splits if split.algorithm is not None]
+    return ImprovementDetails(
+        metric=form.criteria[0].metric,
+        noun=form.criteria[0].noun,
+        fairness=[c.metric for c in form.criteria if c.kind == "fairness"],
+        groups=list(form.rows.names),
+        capacity=form.capacity,
+        combine=form.combine,
+        margin_scale=form.question.margin_scale,
+        delta_accuracy=form.delta_accuracy,
+        delta_fairness=form.delta_fairness,
+        splits=[_split_record(form, k, split) for k, split in enumerate(splits, start=1)],
+        p_values=[float(p) for p in p_splits],
+        p_median=float(np.median(p_splits)),
+        p_combined={rule: float(combine_splits(p_splits, rule)) for rule in RULES},
+        binding=binding.most_common(1)[0][0],
+        limit=limit,
+        deltas={name: curve.largest for name, curve in curves.items()},
+        delta_curves={
+            name: Curve(delta=curve.delta.tolist(), p_value=curve.p_value.tolist())
+            for name, curve in curves.items()
+        },
+        cutoff_sensitivity=sensitivity,
+        candidates=fitted or None,
+    )
 
 
 def _split_record(form: Form, number: int, split: SplitResult) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """How unequal benefits are, within and between groups, and whether harmful errors are kept rare."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import special
@@ -13,9 +13,12 @@ from equipoise.audits.inequality.benefits import (
     find_benefits,
     measure_benefits,
 )
+from equipoise.audits.inequality.questions import InequalityDetails
 from equipoise.data.groups import cell_names
+from equipoise.data.metrics import METRICS
 from equipoise.data.table import Table
 from equipoise.moments import CellMoments
+from equipoise.results.estimand import Estimand
 from equipoise.results.finding import ConfidenceInterval, Decision, Finding, JointTest, Note
 from equipoise.results.result import AuditResult
 from equipoise.stats.inequality.benefits import exact_bounds
@@ -36,9 +39,13 @@ from equipoise.stats.inequality.decomposition import (
 )
 from equipoise.stats.multiplicity import adjusted_p_values
 
+if TYPE_CHECKING:
+    from equipoise.audits.audit import Audit
+
 __all__ = ["inequality"]
 
 EVERYBODY = "everybody"
+ERROR_WORDS = {name: METRICS[name].words for name in ("fpr", "fnr")}
 FEW_EVENTS = 10
 SMALL_GROUP = 10
 MOST_CUTS = 501
@@ -63,7 +70,7 @@ NULL = "all groups have the same mean benefit (the between-group part is zero)"
 
 
 def inequality(
-    table: Table,
+    self: "Audit",
     benefits: AnyBenefits,
     *,
     order: float = 1.0,
@@ -72,10 +79,56 @@ def inequality(
     alpha: float = 0.05,
     confidence_level: float = 0.95,
 ) -> AuditResult:
-    """Measure the inequality of benefits and split it by group; see `Audit.inequality`."""
+    r"""Say how unequal the benefits of decisions are, within and between groups.
+
+    The null hypothesis of `joint` is that all groups have the same mean benefit, so that the
+    between-group part of the index is zero.
+
+    Parameters
+    ----------
+    benefits : "speicher", BenefitDesign, dict, matrix or column
+        What a decision is worth to the person: ``yhat - y + 1``; a design from
+        `equipoise.design.benefit_design`, or a dict of its arguments; a matrix
+        ``B[yhat][y]`` for labels 0, 1, ...; or the name of a column of benefits.
+    order : float, default 1
+        Order of the index; a design brings its own.
+    soft : bool
+        Whether to read `y_score` as the probability of decision 1, and average over it.
+    kappa : float, optional
+        How many benign errors a harmful one is worth, for a matrix with one benefit for one
+        of the decisions; a design brings its own.
+    alpha : float, default 0.05
+        Level of the tests; those of single groups are adjusted by Holm.
+    confidence_level : float, default 0.95
+        Level of the intervals.
+
+    Returns
+    -------
+    AuditResult
+        Findings: the index, its within- and between-group parts (the latter less its bias),
+        with `kappa` the contrast of error rates and then the index against its cap, and each
+        group's contributions. `details` has `total`, `within`, `between`, `between_share`,
+        `within_share`, `contributions`, `error_rates`, `cap`, `roc`, `matrix`, `order`.
+
+    Examples
+    --------
+    Do false alarms and misses fall unequally on the races?
+
+    >>> import equipoise as eq
+    >>> audit = eq.Audit(eq.datasets.load_compas_counts(), group="race", count="count",
+    ...                  y_true="two_year_recid", y_pred="high_risk")
+    >>> result = audit.inequality("speicher", order=2)
+    >>> print(f"{result.findings[0].estimate:.4f} {result.details['between_share']:.1%}")
+    0.1700 1.4%
+    >>> result.joint.p_value < 0.001
+    True
+
+    They do, though 1.4% of the inequality lies between races and the rest within them.
+    """
     check_fraction("alpha", alpha)
     check_flag("soft", soft)
     check_fraction("confidence_level", confidence_level)
+    table = self.table
     asked = find_benefits(table, benefits, order=order, soft=soft, kappa=kappa)
     measured = measure_benefits(table, asked)
     parts = decompose(measured.moments)
@@ -113,16 +166,16 @@ def inequality(
         findings=tuple(findings + group_findings),
         joint=_joint(test, alpha),
         notes=tuple(notes),
-        details=details
-        | {
-            "order": asked.order,
-            "benefits": asked.name,
-            "soft": asked.soft,
-            "matrix": None if asked.matrix is None else asked.matrix.tolist(),
-            "mean_benefit": parts.mean,
-            "error_rates": rates,
-            "contributions": contributions,
-        },
+        details=InequalityDetails(
+            **details,
+            order=asked.order,
+            benefits=asked.name,
+            soft=asked.soft,
+            matrix=None if asked.matrix is None else asked.matrix.tolist(),
+            mean_benefit=parts.mean,
+            error_rates=rates,
+            contributions=contributions,
+        ),
     )
 
 
@@ -161,15 +214,15 @@ def _parts(
     findings = [
         Finding(
             group=EVERYBODY,
-            estimand=estimand,
+            estimand=Estimand(part, "index"),
             estimate=estimate,
             ci=_ci(ends, level),
-            decision=Decision.NOT_DETECTED,
+            decision=Decision.ESTIMATED,
             n=n,
             method=how,
             notes=notes,
         )
-        for estimand, estimate, ends, how in (
+        for part, estimate, ends, how in (
             ("inequality index", parts.total, total_ci, method),
             ("within-group part", parts.within, within_ci, "log-Wald interval"),
         )
@@ -183,7 +236,7 @@ def _parts(
         findings.append(
             Finding(
                 group=EVERYBODY,
-                estimand="between-group part",
+                estimand=Estimand("between-group part", "index"),
                 estimate=parts.between_corrected,
                 ci=_ci(ends, level),
                 statistic=test.statistic,
@@ -227,7 +280,7 @@ def _contributions(
             findings.append(
                 Finding(
                     **common,
-                    estimand="between contribution",
+                    estimand=Estimand("between contribution", "contribution"),
                     estimate=float(parts.between_group[g]),
                     ci=_ci(between_ci, level),
                     statistic=float(parts.between_root[g] / parts.between_root_se[g]),
@@ -241,7 +294,7 @@ def _contributions(
             findings.append(
                 Finding(
                     **common,
-                    estimand="between contribution",
+                    estimand=Estimand("between contribution", "contribution"),
                     decision=Decision.NOT_TESTED,
                     method="signed root; Holm",
                     notes=(TOO_SMALL,),
@@ -250,10 +303,10 @@ def _contributions(
         findings.append(
             Finding(
                 **common,
-                estimand="within contribution",
+                estimand=Estimand("within contribution", "contribution"),
                 estimate=float(parts.within_group[g]),
                 ci=_ci(within_ci, level),
-                decision=Decision.NOT_DETECTED,
+                decision=Decision.ESTIMATED,
                 method="log-Wald interval",
                 notes=(DESCRIPTIVE,),
             )
@@ -292,7 +345,11 @@ def _cap_findings(
     benign, harmful = ("fnr", "fpr") if scheme.kind == "punitive" else ("fpr", "fnr")
     contrast = Finding(
         group=EVERYBODY,
-        estimand=f"{benign} - {scheme.kappa:g} x {harmful}",
+        estimand=Estimand(
+            f"{benign} - {scheme.kappa:g} x {harmful}",
+            "contrast",
+            noun=f"{ERROR_WORDS[benign]} - {scheme.kappa:g} x {ERROR_WORDS[harmful]}",
+        ),
         estimate=check.contrast,
         ci=ConfidenceInterval(
             low=check.contrast_low, high=check.contrast_high, confidence_level=1.0 - 2.0 * alpha
@@ -312,7 +369,7 @@ def _cap_findings(
     high = None if check.index_high is None else check.index_high - check.cap
     index = Finding(
         group=EVERYBODY,
-        estimand="index less its cap",
+        estimand=Estimand("index less its cap", "index"),
         estimate=check.index - check.cap,
         ci=ConfidenceInterval(low=None, high=high, confidence_level=1.0 - alpha),
         decision=Decision.WITHIN_MARGIN if check.index_shown else Decision.NOT_DETECTED,

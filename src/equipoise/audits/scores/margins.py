@@ -1,22 +1,27 @@
 """Are people at the cut-off alike in every group."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
 import numpy as np
 
 from equipoise._checks import check_fraction, check_number
 from equipoise._typing import ParityUnit
+from equipoise.audits.scores.questions import MarginDetails
 from equipoise.audits.scores.sample import pairs_of, parity_bandwidth, parity_unit, score_sample
 from equipoise.data.query import collect
 from equipoise.data.table import Table
 from equipoise.exceptions import DataError, MissingValuesError
+from equipoise.results.estimand import Estimand
 from equipoise.results.finding import ConfidenceInterval, Decision, Finding, JointTest, Note
 from equipoise.results.result import AuditResult
 from equipoise.stats.multiplicity import adjusted_p_values
 from equipoise.stats.scores.margins import MarginalOutcomeTest, compare_margins
 from equipoise.stats.scores.partitioned import AnyScoreCells
+
+if TYPE_CHECKING:
+    from equipoise.audits.audit import Audit
 
 __all__ = ["marginal_outcome"]
 
@@ -24,19 +29,59 @@ METHOD = "one-sided local linear, t with Satterthwaite degrees"
 
 
 def marginal_outcome(
-    table: Table,
+    self: "Audit",
     threshold: float,
     *,
     unit: ParityUnit | None = None,
     bandwidth: float | str = "auto",
-    reference: Mapping[str, object] | None = None,
+    reference: Mapping[str, Any] | None = None,
     alpha: float = 0.05,
     confidence_level: float = 0.95,
 ) -> AuditResult:
-    """Compare mean outcomes at the threshold; see `Audit.marginal_outcome`."""
+    """Say whether people at the cut-off have the same mean outcome in every group.
+
+    The null hypothesis is that mean outcomes at the threshold are equal. Only rows with a
+    score of at least `threshold` are used, since outcomes below it are often unknown.
+
+    Parameters
+    ----------
+    threshold : float
+        Score from which decisions are positive.
+    unit : {"cluster", "row"}, optional
+        Whether every cluster or every row weighs alike; must be said with clusters.
+    bandwidth : "auto" or float
+        Standard deviation of the kernel.
+    reference : dict, optional
+        The group others are compared with; by default all pairs are compared.
+    alpha : float, default 0.05
+        Level of the tests.
+    confidence_level : float, default 0.95
+        Level of the intervals.
+
+    Returns
+    -------
+    AuditResult
+        `details` has the threshold and ``margins``: outcomes at the threshold and above it.
+
+    Examples
+    --------
+    Loans are given from score 0.5. Does the marginal borrower repay alike in both groups?
+
+    >>> import numpy as np, equipoise as eq
+    >>> rng = np.random.default_rng(0)
+    >>> score, group = rng.uniform(size=8000), rng.choice(["A", "B"], size=8000)
+    >>> repaid = rng.uniform(size=8000) < 0.2 + 0.5 * score + 0.25 * (group == "B")
+    >>> audit = eq.Audit({"group": group, "score": score, "repaid": repaid.astype(int)},
+    ...                  group="group", y_true="repaid", y_score="score")
+    >>> audit.marginal_outcome(0.5).findings[0].decision.value
+    'detected'
+
+    They do not: group B is held to a higher standard.
+    """
     check_fraction("alpha", alpha)
     at = check_number("threshold", threshold)
     width = parity_bandwidth(bandwidth)
+    table = self.table
     counted = parity_unit(table, unit)
     _check_labels(table, at)
     with score_sample(
@@ -75,16 +120,15 @@ def marginal_outcome(
         ),
         joint=_joint(null, tests, adjusted, alpha),
         notes=sample.notes + _multiplicity(len(pairs)),
-        details={
-            "threshold": at,
-            "unit": counted,
-            "null_value": 0.0,
-            "margins": [
+        details=MarginDetails(
+            threshold=at,
+            unit=counted,
+            margins=[
                 _record(test, pair)
                 for test, pair in zip(tests, names, strict=True)
                 if not isinstance(test, Note)
             ],
-        },
+        ),
     )
 
 
@@ -131,7 +175,7 @@ def _finding(
     common: dict[str, Any] = {
         "group": pair[0],
         "reference": pair[1],
-        "estimand": "outcome at the threshold difference",
+        "estimand": Estimand("outcome at the threshold", "gap", scale="difference"),
         "method": METHOD,
     }
     if isinstance(test, Note):

@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from equipoise._checks import check_finite, check_fraction, check_option
 from equipoise._typing import CalibrationHypothesis, ParityMethod, ParityUnit, Rng
+from equipoise.audits.scores.questions import Curve, ParityDetails
 from equipoise.audits.scores.sample import (
     ScoreSample,
     pairs_of,
@@ -15,8 +16,8 @@ from equipoise.audits.scores.sample import (
     parity_unit,
     score_sample,
 )
-from equipoise.data.table import Table
 from equipoise.exceptions import DataError, GroupTooSmallError, InvalidParameterError
+from equipoise.results.estimand import Estimand
 from equipoise.results.finding import ConfidenceInterval, Decision, Finding, JointTest, Note
 from equipoise.results.formats import number, p_value
 from equipoise.results.result import AuditResult
@@ -24,6 +25,9 @@ from equipoise.stats.multiplicity import adjusted_p_values
 from equipoise.stats.scores.calibration import calibration_test
 from equipoise.stats.scores.curves import GroupCurve, ParityTest
 from equipoise.stats.scores.parity import compare_groups
+
+if TYPE_CHECKING:
+    from equipoise.audits.audit import Audit
 
 __all__ = ["predictive_parity"]
 
@@ -65,19 +69,74 @@ class _Comparison:
 
 
 def predictive_parity(
-    table: Table,
+    self: "Audit",
     *,
     unit: ParityUnit | None = None,
     grid: Sequence[float] | None = None,
     bandwidth: float | str = "auto",
     method: ParityMethod = "pooled_residual",
     hypothesis: CalibrationHypothesis = "parity",
-    reference: Mapping[str, object] | None = None,
+    reference: Mapping[str, Any] | None = None,
     alpha: float = 0.05,
     confidence_level: float = 0.95,
     rng: Rng = None,
 ) -> AuditResult:
-    """Compare mean outcomes at equal scores; see `Audit.predictive_parity`."""
+    """Say whether a score means the same in every group, and where it does not.
+
+    The null hypothesis is that people with equal scores have equal mean outcomes whatever
+    their group. `joint` tests it at all scores at once, by a cumulative sum of residuals;
+    each finding is the difference at one score, with a band that holds for all of them.
+
+    Parameters
+    ----------
+    unit : {"cluster", "row"}, optional
+        Whether every cluster or every row weighs alike; must be said with clusters, because
+        the two hypotheses differ when activity is related to the outcome.
+    grid : list of float, optional
+        Scores at which curves are compared; by default 21 quantiles, or every value of a score
+        with at most 30.
+    bandwidth : "auto" or float
+        Standard deviation of the kernel; 0 compares equal scores only.
+    method : {"pooled_residual", "paper"}
+        "paper" is the test of the paper, for replication; it does not keep its level when
+        scores are distributed differently in the groups.
+    hypothesis : {"parity", "calibration"}
+        "calibration" compares each group's outcome with the score itself.
+    reference : dict, optional
+        The group others are compared with, such as ``{"race": "White"}``; by default all pairs
+        are compared.
+    alpha : float, default 0.05
+        Level of the tests.
+    confidence_level : float, default 0.95
+        Simultaneous level of the bands.
+    rng : int or numpy Generator, optional
+        For the multiplier draws.
+
+    Returns
+    -------
+    AuditResult
+        `details` has ``curves`` (of each group: grid, estimate, low, high) and ``pairs`` (of
+        each comparison: average difference, p-values, common scores, differences by score).
+
+    Examples
+    --------
+    Does a COMPAS decile mean the same chance of a new offence for two groups?
+
+    >>> import equipoise as eq
+    >>> audit = eq.Audit(
+    ...     {
+    ...         "race": ["Black", "White"] * 400,
+    ...         "score": [1, 1, 2, 2, 3, 3, 4, 4] * 100,
+    ...         "again": [0, 0, 0, 0, 1, 0, 1, 1, 0, 0, 1, 0, 0, 0, 1, 1] * 50,
+    ...     },
+    ...     group="race", y_true="again", y_score="score",
+    ... )
+    >>> result = audit.predictive_parity(reference={"race": "White"})
+    >>> [(f.estimand, f.estimate) for f in result.findings if f.decision == "detected"]
+    [('outcome at score 2', 0.5), ('outcome at score 3', 0.5)]
+
+    At scores 2 and 3 it does not.
+    """
     check_fraction("alpha", alpha)
     check_fraction("confidence_level", confidence_level)
     check_option("method", method, ParityMethod)
@@ -88,6 +147,7 @@ def predictive_parity(
         "confidence_level": confidence_level,
         "rng": rng,
     }
+    table = self.table
     counted = parity_unit(table, unit)
     with score_sample(
         table,
@@ -124,15 +184,14 @@ def predictive_parity(
         findings=tuple(f for c in comparisons for f in _findings(c, **shown)),
         joint=_joint(comparisons, null, alpha, paper=method == "paper"),
         notes=tuple(notes),
-        details={
-            "hypothesis": hypothesis,
-            "unit": counted,
-            "null_value": 0.0,
-            "n_clusters": sample.cells.n_units if sample.cells.clustered else None,
-            "confidence_level": confidence_level,
-            "curves": _curves(comparisons),
-            "pairs": _pairs(comparisons),
-        },
+        details=ParityDetails(
+            hypothesis=hypothesis,
+            unit=counted,
+            n_clusters=sample.cells.n_units if sample.cells.clustered else None,
+            confidence_level=confidence_level,
+            curves=_curves(comparisons),
+            pairs=_pairs(comparisons),
+        ),
     )
 
 
@@ -216,7 +275,7 @@ def _findings(
         return [
             Finding(
                 **common,
-                estimand="outcome at equal scores",
+                estimand=Estimand("outcome at equal scores", "outcome", scale="difference"),
                 decision=Decision.NOT_TESTED,
                 notes=() if comparison.note is None else (comparison.note,),
             )
@@ -230,7 +289,7 @@ def _findings(
             float(point),
             Finding(
                 **common,
-                estimand=f"outcome at score {number(float(point))}",
+                estimand=_at(float(point)),
                 decision=Decision.NOT_TESTED,
                 notes=(dropped,),
             ),
@@ -246,7 +305,7 @@ def _findings(
                     float(point),
                     Finding(
                         **common,
-                        estimand=f"outcome at score {number(float(point))}",
+                        estimand=_at(float(point)),
                         estimate=float(at.estimate[k]),
                         ci=ConfidenceInterval(
                             low=float(at.test.low[k]),
@@ -261,6 +320,10 @@ def _findings(
                 )
             )
     return [finding for _, finding in sorted(rows, key=lambda row: row[0])]
+
+
+def _at(score: float) -> Estimand:
+    return Estimand(f"outcome at score {number(score)}", "outcome", scale="difference")
 
 
 def _global_p(comparison: _Comparison, *, paper: bool) -> float | None:
@@ -336,7 +399,7 @@ def _remarks(sample: ScoreSample, comparisons: list[_Comparison], alpha: float) 
     return notes
 
 
-def _curves(comparisons: list[_Comparison]) -> list[dict[str, Any]]:
+def _curves(comparisons: list[_Comparison]) -> list[Curve]:
     """Curve of each group, from the first comparison that has it."""
     curves: dict[str, GroupCurve] = {}
     for c in comparisons:
@@ -344,16 +407,16 @@ def _curves(comparisons: list[_Comparison]) -> list[dict[str, Any]]:
             names = (c.reference, c.group) if c.reference else (c.group,)
             for name, curve in zip(names, c.test.curves, strict=True):
                 curves.setdefault(name, curve)
-    return [{"group": name} | _band(curve) for name, curve in curves.items()]
-
-
-def _band(curve: GroupCurve) -> dict[str, list[float]]:
-    return {
-        "grid": curve.points.tolist(),
-        "estimate": curve.estimate.tolist(),
-        "low": curve.low.tolist(),
-        "high": curve.high.tolist(),
-    }
+    return [
+        Curve(
+            group=name,
+            grid=curve.points.tolist(),
+            estimate=curve.estimate.tolist(),
+            low=curve.low.tolist(),
+            high=curve.high.tolist(),
+        )
+        for name, curve in curves.items()
+    ]
 
 
 def _pairs(comparisons: list[_Comparison]) -> list[dict[str, Any]]:
