@@ -10,7 +10,6 @@ References
 .. [1] Empirical likelihood-based fairness auditing (ELFA).
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -35,6 +34,7 @@ from equipoise.stats.inversion import GREATER, LESS, SignedRoot, invert
 
 __all__ = [
     "Disparities",
+    "GroupedCells",
     "JointDisparity",
     "Target",
     "Units",
@@ -94,11 +94,11 @@ class Disparities:
     status: AnyArray
     method: AnyArray
     plug_in_weight: FloatArray
-    _root: SignedRoot = field(repr=False)
-    _inverted: SignedRoot = field(repr=False)
+    _sums: Comparison = field(repr=False)
+    _rows: RowRoots | None = field(repr=False)
     _low: FloatArray = field(repr=False)
     _high: FloatArray = field(repr=False)
-    _covariance: Callable[[], FloatArray] = field(repr=False)
+    _cells: "GroupedCells | None" = field(repr=False)
 
     @property
     def tested(self) -> BoolArray:
@@ -121,7 +121,8 @@ class Disparities:
         """
         which = np.flatnonzero(self.tested)
         result = np.full(len(self.n), np.nan)
-        result[which] = self._root(np.full(len(which), float(null)), which, tail)
+        root = signed_root(self.method, self._sums, self._rows, finite=True)
+        result[which] = root(np.full(len(which), float(null)), which, tail)
         return result
 
     def p_greater(self, margin: float) -> FloatArray:
@@ -205,7 +206,7 @@ class Disparities:
         low, high : array of shape (m,)
         """
         return invert(
-            self._inverted,
+            signed_root(self.method, self._sums, self._rows, finite=False),
             np.where(self.tested, self.estimate, np.nan),
             self.se,
             critical=critical,
@@ -220,7 +221,11 @@ class Disparities:
         -------
         array of shape (m, m)
         """
-        return self._covariance()
+        if self._cells is None:
+            raise InvalidParameterError(
+                "The covariance of disparities needs the cells that their groups share."
+            )
+        return self._cells.covariance()
 
     def plug_in_coverage(self, confidence_level: float = 0.95) -> FloatArray:
         """Coverage of the plug-in interval that claims `confidence_level`.
@@ -237,6 +242,32 @@ class Disparities:
         z = special.ndtri((1.0 + confidence_level) / 2.0)
         with np.errstate(divide="ignore"):
             return np.asarray(special.chdtr(1.0, z**2 / self.plug_in_weight))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupedCells:
+    """The cells that groups share, for the covariance of their disparities.
+
+    Parameters
+    ----------
+    moments : CellMoments
+        Sums of (u, w) in K cells.
+    membership : boolean matrix of shape (K, m)
+        Cells that make up each group.
+    target : Target
+        What groups are compared with.
+    comparison : Comparison
+        Sums of the same groups and their targets.
+    """
+
+    moments: CellMoments
+    membership: Any
+    target: Target
+    comparison: Comparison
+
+    def covariance(self) -> FloatArray:
+        """Covariance matrix of the disparities, of shape (m, m)."""
+        return covariance(self.moments, self.membership, self.target, self.comparison)
 
 
 def disparities(
@@ -337,7 +368,7 @@ def disparities(
         null=null,
         confidence_level=confidence_level,
         rows=rows,
-        covariance_matrix=lambda: covariance(moments, membership, target, c),
+        cells=GroupedCells(moments=moments, membership=membership, target=target, comparison=c),
     )
 
 
@@ -349,7 +380,7 @@ def assess(
     null: float | None = None,
     confidence_level: float = 0.95,
     rows: RowRoots | None = None,
-    covariance_matrix: Callable[[], FloatArray],
+    cells: GroupedCells | None = None,
 ) -> Disparities:
     """Choose the statistic of each group, test it and invert it.
 
@@ -361,8 +392,8 @@ def assess(
         As in `disparities`.
     rows : RowRoots, optional
         Rows of a real-valued metric.
-    covariance_matrix : callable
-        Returns the covariance matrix of the estimates when asked.
+    cells : GroupedCells, optional
+        What `Disparities.covariance` is computed from, when it is asked for.
 
     Returns
     -------
@@ -415,11 +446,11 @@ def assess(
         status=status,
         method=code,
         plug_in_weight=weight,
-        _root=root,
-        _inverted=inverted,
+        _sums=c,
+        _rows=rows,
         _low=low,
         _high=high,
-        _covariance=covariance_matrix,
+        _cells=cells,
     )
 
 
