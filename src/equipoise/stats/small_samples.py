@@ -210,6 +210,11 @@ class Contrast:
     def __getitem__(self, index: Any) -> "Contrast":
         return Contrast(**{name: getattr(self, name)[index] for name in (*_DEGREE, *_LEAST)})
 
+    def reshape(self, *shape: int) -> "Contrast":
+        """The same contrasts in arrays of another shape."""
+        terms = {name: getattr(self, name).reshape(shape) for name in (*_DEGREE, *_LEAST)}
+        return Contrast(**terms)
+
     def sum(self, axis: int = -1) -> "Contrast":
         """Sum of independent contrasts along an axis."""
         terms = {name: getattr(self, name).sum(axis=axis) for name in _DEGREE}

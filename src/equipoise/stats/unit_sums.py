@@ -153,6 +153,10 @@ class UnitSums:
         """Sums of all sides along an axis; right when no unit is in two of them."""
         return self._each(lambda term: np.asarray(term.sum(axis=axis)))
 
+    def reshape(self, *shape: int) -> "UnitSums":
+        """The same sums in arrays of another shape."""
+        return self._each(lambda term: term.reshape(shape))
+
     def expand(self, axis: int) -> "UnitSums":
         """The same sums with one more axis."""
         return self._each(lambda term: np.expand_dims(term, axis))
@@ -256,9 +260,7 @@ class UnitSums:
 
     def _each(self, change: Callable[[FloatArray], FloatArray]) -> "UnitSums":
         names = [field.name for field in fields(self) if field.name != "centre"]
-        return UnitSums(
-            **{name: change(getattr(self, name)) for name in names}, centre=self.centre
-        )
+        return UnitSums(**{name: change(getattr(self, name)) for name in names}, centre=self.centre)
 
     def _with(
         self, other: "UnitSums", operation: Callable[[FloatArray, FloatArray], FloatArray]

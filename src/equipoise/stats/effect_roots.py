@@ -1,0 +1,564 @@
+r"""Roots of the errors of predicted effects when arms have few independent units.
+
+The error of a group is :math:`B_g = \tau^f_g - \tau_g` and its bias :math:`A_g` is the error minus
+that of the other groups ([1]_). For effects measured as differences both are contrasts of sides
+(group, arm) and have the law of `small_samples`. For relative effects of a 0/1 outcome the events
+of the two arms are counts: the test is that of two Poisson means given their sum ([2]_), with
+effective counts ([3]_) where predictions, weights or clusters spread them.
+
+References
+----------
+.. [1] J. Persson, J. Bakker, D. Bohle, S. Feuerriegel, F. von Wangenheim, "Detecting and
+   Mitigating Algorithmic Bias in Treatment Effect Estimation".
+.. [2] J. Przyborowski and H. Wilenski (1940), Homogeneity of results in testing samples from
+   Poisson series, Biometrika 31, 313-323. https://doi.org/10.1093/biomet/31.3-4.313
+.. [3] M. P. Fay and E. J. Feuer (1997), Confidence intervals for directly standardized rates,
+   Statistics in Medicine 16, 791-801.
+.. [4] W. Lin (2013), Agnostic notes on regression adjustments to experimental data, Annals of
+   Applied Statistics 7, 295-318. https://doi.org/10.1214/12-AOAS583
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from equipoise._typing import AnyArray, BoolArray, FloatArray, IntArray
+from equipoise.stats.interval import invert
+from equipoise.stats.small_samples import (
+    MIN_DF,
+    MIN_UNITS,
+    Contrast,
+    ContrastLaw,
+    Links,
+    Shape,
+    combine,
+    contrast_law,
+    normal_root,
+    pooled_shape,
+    side_contrast,
+)
+from equipoise.stats.unit_sums import QuantityCross, QuantitySums, UnitSums
+
+__all__ = [
+    "EffectContrasts",
+    "RelativeRoots",
+    "adjusted_effect_contrasts",
+    "bias_contrasts",
+    "difference_contrasts",
+]
+
+# Events at which the dispersion of an arm counts as much as that of all groups.
+_BORROW_EVENTS = 30.0
+_FARTHEST = 37.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EffectContrasts:
+    """Errors and biases of groups as contrasts.
+
+    Parameters
+    ----------
+    error, bias : Contrast
+        B and A, arrays of shape (G,). The rest of a group is made of the other tested groups.
+    tested : array of bool of shape (G,)
+        Groups with enough units in both arms.
+    size : array of shape (G,)
+        Sum of weights of each group.
+    """
+
+    error: Contrast
+    bias: Contrast
+    tested: BoolArray
+    size: FloatArray
+
+
+def difference_contrasts(
+    sums: QuantitySums, *, cross: QuantityCross | None = None
+) -> EffectContrasts:
+    r"""Errors of predicted differences from sums by (group, arm).
+
+    With u = y + (share of controls) f in the control arm and u = -y + (share of treated) f in the
+    treated arm, :math:`B_g` is the sum of the two means.
+
+    Parameters
+    ----------
+    sums : QuantitySums
+        Sums of (one, outcome, predicted effect) in cell ``2 g + arm``.
+    cross : QuantityCross, optional
+        When clusters have rows in several cells.
+
+    Returns
+    -------
+    EffectContrasts
+
+    Examples
+    --------
+    Predictions of 2 for a group in which treatment adds 1.
+
+    >>> import numpy as np
+    >>> y, arm = np.array([1.0, 2, 3, 4, 2, 3, 4, 5]), np.repeat([0, 1], 4)
+    >>> rows = np.column_stack([np.ones(8), y, np.full(8, 2.0)])
+    >>> found = difference_contrasts(QuantitySums.from_rows(rows, arm))
+    >>> found.error.estimate.tolist()
+    [1.0]
+    """
+    w = sums.first[:, 0].reshape(-1, 2)
+    size = w.sum(axis=1)
+    share = _divide(w, size[:, None], 0.0)
+    sign = np.broadcast_to(np.array([1.0, -1.0]), w.shape)
+    direction = np.stack([np.zeros_like(w), sign, share], axis=-1).reshape(-1, 3)
+    arms = sums.along(direction)
+    sides = _by_arm(arms)
+    links = None if cross is None else Links.between(arms, cross.along(direction))
+    return _contrasts(sides, size, links)
+
+
+def bias_contrasts(error: Contrast, size: FloatArray, tested: BoolArray) -> Contrast:
+    """Error of each group minus that of the other tested groups, when no unit spans groups.
+
+    Parameters
+    ----------
+    error : Contrast
+        Errors, arrays of shape (..., G).
+    size : array of shape (..., G)
+        Weights of the groups in a rest.
+    tested : array of bool of shape (..., G)
+        Groups that make up rests.
+
+    Returns
+    -------
+    Contrast
+    """
+    weight = np.where(tested, size, 0.0)
+    parts = error * weight
+    total = parts.sum()
+    everyone = total.reshape(*total.estimate.shape, 1)
+    others = np.sum(weight, axis=-1, keepdims=True) - weight
+    rest: Contrast = everyone.without(parts) * _divide(np.ones_like(others), others, 0.0)
+    return error - rest
+
+
+def adjusted_effect_contrasts(
+    outcome: AnyArray,
+    treatment: AnyArray,
+    group: AnyArray,
+    covariates: AnyArray,
+    *,
+    effect_pred: AnyArray | None = None,
+    n_groups: int | None = None,
+) -> EffectContrasts:
+    r"""Errors of predicted differences after regression adjustment in each arm ([4]_).
+
+    An arm with n rows and k covariates has residual variance on n - k - 1 degrees of freedom, and
+    its prediction at the mean of the group the leverage :math:`1/n + d'(X'X)^{-1} d`, with d the
+    distance of that mean from the mean of the arm. The spread of the predicted effects over the
+    group is a third, independent side.
+
+    Parameters
+    ----------
+    outcome, treatment, group : array of shape (n,)
+        Response, arm (0 or 1) and group code of each row.
+    covariates : array of shape (n, k)
+        Measured before treatment.
+    effect_pred : array of shape (n,), optional
+        Predicted effects; zero by default, so that the error is minus the effect.
+    n_groups : int, optional
+        G; by default one more than the largest code.
+
+    Returns
+    -------
+    EffectContrasts
+        Without skewness: their law is t.
+    """
+    y, x = np.asarray(outcome, np.float64), np.asarray(covariates, np.float64)
+    arm, code = np.asarray(treatment, np.int64), np.asarray(group, np.int64)
+    f = np.zeros(len(y)) if effect_pred is None else np.asarray(effect_pred, np.float64)
+    size = int(code.max(initial=-1)) + 1 if n_groups is None else n_groups
+    k = x.shape[1]
+    mean, v, leverage, df, rows = (np.zeros((size, 3)) for _ in range(5))
+    for g in range(size):
+        member = code == g
+        centre = x[member].mean(axis=0) if member.any() else np.zeros(k)
+        effect = -f[member]
+        for a, sign in ((0, -1.0), (1, 1.0)):
+            own = member & (arm == a)
+            n = int(own.sum())
+            rows[g, a], df[g, a] = n, n - k - 1
+            if n <= k + 1:
+                continue
+            design = np.column_stack([np.ones(n), x[own] - centre])
+            inverse = np.linalg.pinv(design.T @ design)
+            coefficient = inverse @ design.T @ y[own]
+            residual = y[own] - design @ coefficient
+            mean[g, a] = -sign * coefficient[0]
+            v[g, a], leverage[g, a] = residual @ residual / (n - k - 1), inverse[0, 0]
+            effect = effect + sign * ((x[member] - centre) @ coefficient[1:])
+        n = int(member.sum())
+        if n > 1:
+            mean[g, 2] = f[member].mean()
+            v[g, 2], leverage[g, 2] = effect.var(ddof=1), 1.0 / n
+        rows[g, 2], df[g, 2] = n, n - 1
+    usable = np.where(df > 0, df, 0.0)
+    pool = _divide((usable * v).sum(axis=0), usable.sum(axis=0), 0.0)
+    own_part = rows / (rows + 100.0)
+    spread = (own_part * v + (1.0 - own_part) * pool) * leverage
+    zero = np.zeros_like(v)
+    floor = 0.25 * np.minimum(1.0, 20.0 / np.maximum(rows, 1.0)) * pool
+    # The third side has no floor: predicted effects that do not vary are no accident.
+    floor[:, 2] = 0.0
+    variance = np.maximum(v, floor) * leverage
+    sides = Contrast(
+        estimate=mean,
+        variance=variance,
+        model_variance=spread,
+        model_third=zero,
+        satterthwaite=_divide(spread**2, df, 0.0),
+        own_variance=v * leverage,
+        own_third=zero,
+        own_third_variance=zero,
+        scatter=v * leverage,
+        n_units=rows,
+        # What the covariates leave counts as units.
+        n_eff=np.maximum(df, 0.0),
+        df=np.maximum(df, 0.0),
+    )
+    return _contrasts(sides, rows[:, 2], None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RelativeRoots:
+    r"""Tests of the errors of predicted relative effects.
+
+    At the hypothesised error b the mean N of y (f - b) in the control arm equals the mean M of y in
+    the treated arm. For a 0/1 outcome N and M are effective counts times a dispersion, and the
+    p-value is the mid-P of the treated count given the sum of both. Otherwise N - M is a contrast.
+
+    Parameters
+    ----------
+    control, treated : QuantitySums
+        Sums of (one, outcome, outcome times predicted effect) in each group.
+    counts : bool
+        Whether the outcome is 0/1.
+    clustered : bool
+        Units are clusters: the root of the counts is referred to t.
+    error, rest_error : array of shape (G,)
+        B, and that of the other tested groups; NaN where it is not defined.
+    rest_variance : array of shape (G,)
+        Variance of `rest_error`.
+    status : array of str of shape (G,)
+        "ok", "too-few-units" or "no-control-positives".
+    size : array of shape (G,)
+        Sum of weights of each group.
+    """
+
+    control: QuantitySums
+    treated: QuantitySums
+    counts: bool
+    clustered: bool
+    error: FloatArray
+    rest_error: FloatArray
+    rest_variance: FloatArray
+    status: AnyArray
+    size: FloatArray
+
+    @classmethod
+    def from_sums(
+        cls, sums: QuantitySums, *, counts: bool, clustered: bool = False
+    ) -> "RelativeRoots":
+        """Prepare the tests of all groups.
+
+        Parameters
+        ----------
+        sums : QuantitySums
+            Sums of (one, outcome, outcome times predicted effect) in cell ``2 g + arm``.
+        counts : bool
+            Whether the outcome is 0/1.
+        clustered : bool, default False
+            Whether units are clusters.
+
+        Returns
+        -------
+        RelativeRoots
+
+        Examples
+        --------
+        Predictions say that an offer doubles sales; 100 of 1000 bought without it, 150 with it.
+
+        >>> import numpy as np
+        >>> y = np.r_[np.ones(100), np.zeros(900), np.ones(150), np.zeros(850)]
+        >>> rows = np.column_stack([np.ones(2000), y, 2.0 * y])
+        >>> sums = QuantitySums.from_rows(rows, np.repeat([0, 1], 1000))
+        >>> tests = RelativeRoots.from_sums(sums, counts=True)
+        >>> low, high = tests.interval(1.96)
+        >>> [round(float(x[0]), 2) for x in (tests.error, low, high)]
+        [0.5, 0.09, 0.82]
+
+        They are too high, by 0.1 to 0.8.
+        """
+        control, treated = sums[0::2], sums[1::2]
+        arms = sums.along(_OUTCOME)
+        level = np.nan_to_num(arms.mean[0::2])
+        enough = (arms.n_eff >= MIN_UNITS - 1e-9) & (arms.df >= MIN_DF - 1e-9)
+        status = np.select(
+            [~enough.reshape(-1, 2).all(axis=1), ~(level > 0)],
+            ["too-few-units", "no-control-positives"],
+            "ok",
+        )
+        implied = control.along(_PREDICTED).mean
+        error = _divide(implied - arms.mean[1::2], level, np.nan)
+        size = sums.first[:, 0].reshape(-1, 2).sum(axis=1)
+        weight = np.where(status == "ok", size, 0.0)
+        bottom = weight * level
+        top = np.where(bottom > 0, bottom * error, 0.0)
+        rest = _divide(top.sum() - top, bottom.sum() - bottom, np.nan)
+        at = np.nan_to_num(rest)
+        grid = _Grid.of(control)
+        spread = weight[:, None] ** 2 * (
+            _mean_variance(control[:, None], grid.directions)
+            + _mean_variance(treated, _OUTCOME)[:, None]
+        )
+        others = grid.at(at, spread.sum(axis=0) - spread)
+        return cls(
+            control=control,
+            treated=treated,
+            counts=counts,
+            clustered=clustered,
+            error=error,
+            rest_error=rest,
+            rest_variance=_divide(np.maximum(others, 0.0), (bottom.sum() - bottom) ** 2, 0.0),
+            status=status,
+            size=size,
+        )
+
+    def root(self, null: AnyArray | float) -> FloatArray:
+        """Root of the error at a hypothesised value; positive when predictions are too high.
+
+        Parameters
+        ----------
+        null : float or array of shape (G,)
+            Hypothesised error.
+
+        Returns
+        -------
+        array of shape (G,)
+            NaN where nothing is tested.
+        """
+        every = np.arange(len(self.size))
+        b = np.broadcast_to(np.asarray(null, np.float64), every.shape)
+        return np.where(self.status == "ok", self._root(b, every, np.zeros(every.shape)), np.nan)
+
+    def bias_root(self, null: AnyArray | float = 0.0) -> FloatArray:
+        """Root of the bias, the error minus that of the other tested groups.
+
+        Parameters
+        ----------
+        null : float or array of shape (G,), default 0
+            Hypothesised bias.
+
+        Returns
+        -------
+        array of shape (G,)
+        """
+        every = np.arange(len(self.size))
+        tested = (self.status == "ok") & np.isfinite(self.rest_error)
+        b = np.where(tested, self.rest_error, 0.0) + np.asarray(null, np.float64)
+        return np.where(tested, self._root(b, every, self.rest_variance), np.nan)
+
+    def interval(self, critical: float) -> tuple[FloatArray, FloatArray]:
+        """Errors that are not rejected.
+
+        Parameters
+        ----------
+        critical : float
+            Largest absolute root that is not rejected.
+
+        Returns
+        -------
+        low, high : array of shape (G,)
+        """
+        nothing = np.zeros(len(self.size))
+        return self._inverted(critical, nothing, nothing)
+
+    def bias_interval(self, critical: float) -> tuple[FloatArray, FloatArray]:
+        """Biases that are not rejected.
+
+        Parameters
+        ----------
+        critical : float
+            Largest absolute root that is not rejected.
+
+        Returns
+        -------
+        low, high : array of shape (G,)
+        """
+        return self._inverted(critical, self.rest_error, self.rest_variance)
+
+    def _inverted(
+        self, critical: float, shift: FloatArray, extra: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        estimate = np.where(self.status == "ok", self.error - shift, np.nan)
+        b = np.nan_to_num(self.error)
+        variance = _mean_variance(self.control, _implied(b)) + _mean_variance(
+            self.treated, _OUTCOME
+        )
+        se = np.sqrt(_divide(variance, self.control.along(_OUTCOME).mean ** 2, 0.0) + extra)
+
+        def root(null: FloatArray, which: IntArray, tail: int) -> FloatArray:  # noqa: ARG001
+            return self._root(null + shift[which], which, extra[which])
+
+        ends = np.full(len(estimate), np.inf)
+        return invert(root, estimate, se, critical=critical, low=-ends, high=ends)
+
+    def _root(self, b: FloatArray, which: IntArray, rest_variance: FloatArray) -> FloatArray:
+        if not self.counts:
+            return self._law(b, which, rest_variance).root()
+        control, treated = self.control[which], self.treated[which]
+        implied, observed = control.along(_implied(b)), treated.along(_OUTCOME)
+        grid = _Grid.of(self.control)
+        pool0 = grid.at(b, np.nansum(_unit_variance(self.control, grid.directions), axis=0))
+        events0 = grid.at(b, np.nansum(self.control[:, None].along(grid.directions).mean, axis=0))
+        every = self.treated.along(_OUTCOME)
+        pool1 = np.nansum(_unit_variance(self.treated, _OUTCOME)) / np.nansum(every.mean)
+        d0 = _dispersion(implied, _divide(pool0, events0, 0.0))
+        d1 = _dispersion(observed, np.full(len(b), pool1))
+        n, m = implied.mean, observed.mean
+        # An estimated error of the rest widens the control side.
+        scale0 = d0 * implied.share(2)
+        level = control.along(_OUTCOME).mean
+        scale0 = scale0 + _divide(level**2 * rest_variance, n, 0.0)
+        scale1 = d1 * observed.share(2)
+        p_up = _mid_p(
+            _divide(n, scale0, 0.0), _divide(m, scale1, 0.0), _divide(scale0, scale0 + scale1, 0.5)
+        )
+        root = np.clip(special.ndtri(p_up), -_FARTHEST, _FARTHEST)
+        # Nothing is implied: whatever was observed rules b out.
+        root = np.where(n > 0, root, np.where(m > 0, -_FARTHEST, 0.0))
+        if not self.clustered:
+            return root
+        return normal_root(root, self._law(b, which, rest_variance).df)
+
+    def _law(self, b: FloatArray, which: IntArray, rest_variance: FloatArray) -> ContrastLaw:
+        """Law of N - M, which is zero when the error is b."""
+        grid = _Grid.of(self.control)
+        sides = self.control[:, None].along(grid.directions)
+        n2, n3 = sides.n**2, sides.n**3
+        variance = _divide(
+            grid.at(b, np.nansum(n2 * sides.scatter, axis=0)),
+            np.sum(n2[:, 0] * sides.variance_factor[:, 0]),
+            0.0,
+        )
+        third = _divide(
+            grid.at(b, np.nansum(n3 * sides.third_scatter, axis=0)),
+            np.sum(n3[:, 0] * sides.third_factor[:, 0]),
+            0.0,
+        )
+        variance = np.maximum(variance, 0.0)
+        shape = Shape(
+            variance=variance,
+            skewness=_divide(third, variance**1.5, 0.0),
+            n=np.full(len(b), sides.n[:, 0].sum()),
+        )
+        control = self.control[which]
+        level = control.along(_OUTCOME).mean
+        observed = self.treated.along(_OUTCOME)
+        implied = side_contrast(control.along(_implied(b)), shape)
+        treated = side_contrast(observed[which], pooled_shape(observed))
+        rest = Contrast.constant(np.zeros(len(b)), se=level * np.sqrt(rest_variance))
+        return contrast_law(implied - treated + rest)
+
+
+_OUTCOME, _PREDICTED = np.array([0.0, 1.0, 0.0]), np.array([0.0, 0.0, 1.0])
+
+
+def _implied(b: FloatArray) -> FloatArray:
+    """Coefficients of y (f - b)."""
+    return np.stack([np.zeros_like(b), -b, np.ones_like(b)], axis=-1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Grid:
+    """Sums over groups are cubic in b: four values give them at every b."""
+
+    points: FloatArray
+
+    @classmethod
+    def of(cls, control: QuantitySums) -> "_Grid":
+        total = control.first.sum(axis=0)
+        typical = total[2] / total[1] if total[1] else 0.0
+        return cls(points=np.array([-1.0, 0.0, 1.0, 2.0]) * (abs(typical) or 1.0))
+
+    @property
+    def directions(self) -> FloatArray:
+        return _implied(self.points)
+
+    def at(self, b: FloatArray, values: FloatArray) -> FloatArray:
+        """Interpolate values (..., 4) at b."""
+        weight = [
+            np.prod([(b - x) / (own - x) for x in self.points if x != own], axis=0)
+            for own in self.points
+        ]
+        return np.asarray(np.sum(np.stack(weight, axis=-1) * values, axis=-1))
+
+
+def _by_arm(arms: UnitSums) -> Contrast:
+    """Sides (group, arm), each with the shape of its arm over all groups."""
+    table = arms.reshape(-1, 2)
+    return side_contrast(table, pooled_shape(table, axis=0))
+
+
+def _contrasts(sides: Contrast, size: FloatArray, links: Links | None) -> EffectContrasts:
+    """Errors as sums over the sides of a group, and biases."""
+    n_groups, n_sides = sides.estimate.shape
+    one = np.eye(n_groups)
+    own = np.repeat(one, n_sides, axis=1)
+    flat = sides.reshape(-1)
+    error = sides.sum() if links is None else combine(flat, own, links)
+    tested = contrast_law(error).tested
+    if links is None:
+        return EffectContrasts(
+            error=error, bias=bias_contrasts(error, size, tested), tested=tested, size=size
+        )
+    weight = np.where(tested, size, 0.0) * (1.0 - one)
+    share = _divide(weight, weight.sum(axis=1, keepdims=True), 0.0)
+    bias = combine(flat, own - np.repeat(share, n_sides, axis=1), links)
+    return EffectContrasts(error=error, bias=bias, tested=tested, size=size)
+
+
+def _unit_variance(sums: QuantitySums, direction: FloatArray) -> FloatArray:
+    """Variance of unit means of u = direction'q, for each group and direction."""
+    side = sums.along(direction) if direction.ndim == 1 else sums[:, None].along(direction)
+    return _divide(side.scatter, side.variance_factor, 0.0)
+
+
+def _mean_variance(sums: QuantitySums, direction: FloatArray) -> FloatArray:
+    """Variance of the mean; one direction, one for each group, or (groups, directions)."""
+    side = sums.along(direction)
+    return _divide(side.scatter, side.variance_factor, 0.0) * np.nan_to_num(side.share(2))
+
+
+def _dispersion(side: UnitSums, pool: FloatArray) -> FloatArray:
+    """Variance over mean of units, drawn towards that of all groups when events are few."""
+    own = _divide(_divide(side.scatter, side.variance_factor, 0.0), side.mean, 0.0)
+    events = _divide(side.mean, own * np.nan_to_num(side.share(2)), 0.0)
+    trust = events / (events + _BORROW_EVENTS)
+    return trust * own + (1.0 - trust) * pool
+
+
+def _mid_p(control: FloatArray, treated: FloatArray, share: FloatArray) -> FloatArray:
+    """Probability of at least so many treated events given their sum, half of equality."""
+    low, high = np.maximum(control, 1e-300), np.maximum(treated, 1e-300)
+    at_least = np.where(treated > 0, special.betainc(high, control + 1.0, share), 1.0)
+    more = np.where(control > 0, special.betainc(treated + 1.0, low, share), 0.0)
+    return np.asarray(0.5 * (at_least + more))
+
+
+def _divide(numerator: Any, denominator: Any, otherwise: float) -> FloatArray:
+    """Quotient where the denominator is positive."""
+    top, bottom = np.broadcast_arrays(
+        np.asarray(numerator, np.float64), np.asarray(denominator, np.float64)
+    )
+    result = np.full(top.shape, otherwise)
+    np.divide(top, bottom, out=result, where=bottom > 0)
+    return result
