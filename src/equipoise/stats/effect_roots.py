@@ -19,7 +19,6 @@ References
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy import special
@@ -37,6 +36,7 @@ from equipoise.stats.small_samples import (
     contrast_law,
     normal_root,
     pooled_shape,
+    quotient,
     side_contrast,
 )
 from equipoise.stats.unit_sums import QuantityCross, QuantitySums, UnitSums
@@ -106,7 +106,7 @@ def difference_contrasts(
     """
     w = sums.first[:, 0].reshape(-1, 2)
     size = w.sum(axis=1)
-    share = _divide(w, size[:, None], 0.0)
+    share = quotient(w, size[:, None])
     sign = np.broadcast_to(np.array([1.0, -1.0]), w.shape)
     direction = np.stack([np.zeros_like(w), sign, share], axis=-1).reshape(-1, 3)
     arms = sums.along(direction)
@@ -136,7 +136,7 @@ def bias_contrasts(error: Contrast, size: FloatArray, tested: BoolArray) -> Cont
     total = parts.sum()
     everyone = total.reshape(*total.estimate.shape, 1)
     others = np.sum(weight, axis=-1, keepdims=True) - weight
-    rest: Contrast = everyone.without(parts) * _divide(np.ones_like(others), others, 0.0)
+    rest: Contrast = everyone.without(parts) * quotient(np.ones_like(others), others)
     return error - rest
 
 
@@ -201,7 +201,7 @@ def adjusted_effect_contrasts(
             v[g, 2], leverage[g, 2] = effect.var(ddof=1), 1.0 / n
         rows[g, 2], df[g, 2] = n, n - 1
     usable = np.where(df > 0, df, 0.0)
-    pool = _divide((usable * v).sum(axis=0), usable.sum(axis=0), 0.0)
+    pool = quotient((usable * v).sum(axis=0), usable.sum(axis=0))
     own_part = rows / (rows + 100.0)
     spread = (own_part * v + (1.0 - own_part) * pool) * leverage
     zero = np.zeros_like(v)
@@ -214,7 +214,7 @@ def adjusted_effect_contrasts(
         variance=variance,
         model_variance=spread,
         model_third=zero,
-        satterthwaite=_divide(spread**2, df, 0.0),
+        satterthwaite=quotient(spread**2, df, 0.0),
         own_variance=v * leverage,
         own_third=zero,
         own_third_variance=zero,
@@ -307,12 +307,12 @@ class RelativeRoots:
             "ok",
         )
         implied = control.along(_PREDICTED).mean
-        error = _divide(implied - arms.mean[1::2], level, np.nan)
+        error = quotient(implied - arms.mean[1::2], level, np.nan)
         size = sums.first[:, 0].reshape(-1, 2).sum(axis=1)
         weight = np.where(status == "ok", size, 0.0)
         bottom = weight * level
         top = np.where(bottom > 0, bottom * error, 0.0)
-        rest = _divide(top.sum() - top, bottom.sum() - bottom, np.nan)
+        rest = quotient(top.sum() - top, bottom.sum() - bottom, np.nan)
         at = np.nan_to_num(rest)
         grid = _Grid.of(control)
         spread = weight[:, None] ** 2 * (
@@ -327,7 +327,7 @@ class RelativeRoots:
             clustered=clustered,
             error=error,
             rest_error=rest,
-            rest_variance=_divide(np.maximum(others, 0.0), (bottom.sum() - bottom) ** 2, 0.0),
+            rest_variance=quotient(np.maximum(others, 0.0), (bottom.sum() - bottom) ** 2, 0.0),
             status=status,
             size=size,
         )
@@ -403,7 +403,7 @@ class RelativeRoots:
         variance = _mean_variance(self.control, _implied(b)) + _mean_variance(
             self.treated, _OUTCOME
         )
-        se = np.sqrt(_divide(variance, self.control.along(_OUTCOME).mean ** 2, 0.0) + extra)
+        se = np.sqrt(quotient(variance, self.control.along(_OUTCOME).mean ** 2, 0.0) + extra)
 
         def root(null: FloatArray, which: IntArray, tail: int) -> FloatArray:  # noqa: ARG001
             return self._root(null + shift[which], which, extra[which])
@@ -421,16 +421,18 @@ class RelativeRoots:
         events0 = grid.at(b, np.nansum(self.control[:, None].along(grid.directions).mean, axis=0))
         every = self.treated.along(_OUTCOME)
         pool1 = np.nansum(_unit_variance(self.treated, _OUTCOME)) / np.nansum(every.mean)
-        d0 = _dispersion(implied, _divide(pool0, events0, 0.0))
+        d0 = _dispersion(implied, quotient(pool0, events0, 0.0))
         d1 = _dispersion(observed, np.full(len(b), pool1))
         n, m = implied.mean, observed.mean
         # An estimated error of the rest widens the control side.
         scale0 = d0 * implied.share(2)
         level = control.along(_OUTCOME).mean
-        scale0 = scale0 + _divide(level**2 * rest_variance, n, 0.0)
+        scale0 = scale0 + quotient(level**2 * rest_variance, n)
         scale1 = d1 * observed.share(2)
         p_up = _mid_p(
-            _divide(n, scale0, 0.0), _divide(m, scale1, 0.0), _divide(scale0, scale0 + scale1, 0.5)
+            quotient(n, scale0, 0.0),
+            quotient(m, scale1, 0.0),
+            quotient(scale0, scale0 + scale1, 0.5),
         )
         root = np.clip(special.ndtri(p_up), -_FARTHEST, _FARTHEST)
         # Nothing is implied: whatever was observed rules b out.
@@ -444,12 +446,12 @@ class RelativeRoots:
         grid = _Grid.of(self.control)
         sides = self.control[:, None].along(grid.directions)
         n2, n3 = sides.n**2, sides.n**3
-        variance = _divide(
+        variance = quotient(
             grid.at(b, np.nansum(n2 * sides.scatter, axis=0)),
             np.sum(n2[:, 0] * sides.variance_factor[:, 0]),
             0.0,
         )
-        third = _divide(
+        third = quotient(
             grid.at(b, np.nansum(n3 * sides.third_scatter, axis=0)),
             np.sum(n3[:, 0] * sides.third_factor[:, 0]),
             0.0,
@@ -457,7 +459,7 @@ class RelativeRoots:
         variance = np.maximum(variance, 0.0)
         shape = Shape(
             variance=variance,
-            skewness=_divide(third, variance**1.5, 0.0),
+            skewness=quotient(third, variance**1.5, 0.0),
             n=np.full(len(b), sides.n[:, 0].sum()),
         )
         control = self.control[which]
@@ -521,7 +523,7 @@ def _contrasts(sides: Contrast, size: FloatArray, links: Links | None) -> Effect
             error=error, bias=bias_contrasts(error, size, tested), tested=tested, size=size
         )
     weight = np.where(tested, size, 0.0) * (1.0 - one)
-    share = _divide(weight, weight.sum(axis=1, keepdims=True), 0.0)
+    share = quotient(weight, weight.sum(axis=1, keepdims=True))
     bias = combine(flat, own - np.repeat(share, n_sides, axis=1), links)
     return EffectContrasts(error=error, bias=bias, tested=tested, size=size)
 
@@ -529,19 +531,19 @@ def _contrasts(sides: Contrast, size: FloatArray, links: Links | None) -> Effect
 def _unit_variance(sums: QuantitySums, direction: FloatArray) -> FloatArray:
     """Variance of unit means of u = direction'q, for each group and direction."""
     side = sums.along(direction) if direction.ndim == 1 else sums[:, None].along(direction)
-    return _divide(side.scatter, side.variance_factor, 0.0)
+    return quotient(side.scatter, side.variance_factor)
 
 
 def _mean_variance(sums: QuantitySums, direction: FloatArray) -> FloatArray:
     """Variance of the mean; one direction, one for each group, or (groups, directions)."""
     side = sums.along(direction)
-    return _divide(side.scatter, side.variance_factor, 0.0) * np.nan_to_num(side.share(2))
+    return quotient(side.scatter, side.variance_factor, 0.0) * np.nan_to_num(side.share(2))
 
 
 def _dispersion(side: UnitSums, pool: FloatArray) -> FloatArray:
     """Variance over mean of units, drawn towards that of all groups when events are few."""
-    own = _divide(_divide(side.scatter, side.variance_factor, 0.0), side.mean, 0.0)
-    events = _divide(side.mean, own * np.nan_to_num(side.share(2)), 0.0)
+    own = quotient(quotient(side.scatter, side.variance_factor, 0.0), side.mean)
+    events = quotient(side.mean, own * np.nan_to_num(side.share(2)))
     trust = events / (events + _BORROW_EVENTS)
     return trust * own + (1.0 - trust) * pool
 
@@ -552,13 +554,3 @@ def _mid_p(control: FloatArray, treated: FloatArray, share: FloatArray) -> Float
     at_least = np.where(treated > 0, special.betainc(high, control + 1.0, share), 1.0)
     more = np.where(control > 0, special.betainc(treated + 1.0, low, share), 0.0)
     return np.asarray(0.5 * (at_least + more))
-
-
-def _divide(numerator: Any, denominator: Any, otherwise: float) -> FloatArray:
-    """Quotient where the denominator is positive."""
-    top, bottom = np.broadcast_arrays(
-        np.asarray(numerator, np.float64), np.asarray(denominator, np.float64)
-    )
-    result = np.full(top.shape, otherwise)
-    np.divide(top, bottom, out=result, where=bottom > 0)
-    return result

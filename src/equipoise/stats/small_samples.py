@@ -32,8 +32,7 @@ import numpy as np
 from scipy import special
 
 from equipoise._checks import check_option
-from equipoise._typing import AnyArray, BoolArray, FloatArray, IntArray, Scale
-from equipoise.stats.interval import invert
+from equipoise._typing import AnyArray, BoolArray, FloatArray
 from equipoise.stats.unit_sums import CrossSums, UnitSums
 
 __all__ = [
@@ -43,7 +42,6 @@ __all__ = [
     "ContrastLaw",
     "JointTest",
     "Links",
-    "MeanComparison",
     "Shape",
     "ShapeRule",
     "combine",
@@ -54,6 +52,7 @@ __all__ = [
     "likelihood_is_long_enough",
     "normal_root",
     "pooled_shape",
+    "quotient",
     "side_contrast",
 ]
 
@@ -121,13 +120,15 @@ def pooled_shape(sums: UnitSums, *, axis: int = -1) -> Shape:
     3.3333
     """
     n2, n3 = sums.n**2, sums.n**3
-    variance = _ratio(
+    variance = quotient(
         np.nansum(n2 * sums.scatter, axis=axis), (n2 * sums.variance_factor).sum(axis=axis)
     )
-    third = _ratio(
+    third = quotient(
         np.nansum(n3 * sums.third_scatter, axis=axis), (n3 * sums.third_factor).sum(axis=axis)
     )
-    return Shape(variance=variance, skewness=_ratio(third, variance**1.5), n=sums.n.sum(axis=axis))
+    return Shape(
+        variance=variance, skewness=quotient(third, variance**1.5), n=sums.n.sum(axis=axis)
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -269,11 +270,11 @@ def side_contrast(sums: UnitSums, shape: Shape) -> Contrast:
     """
     s2, s3 = np.nan_to_num(sums.share(2)), np.nan_to_num(sums.share(3))
     n_eff, df = sums.n_eff, sums.df
-    v = _ratio(sums.scatter, sums.variance_factor)
-    third = _ratio(sums.third_scatter, sums.third_factor)
+    v = quotient(sums.scatter, sums.variance_factor)
+    third = quotient(sums.third_scatter, sums.third_factor)
     own = sums.n / (sums.n + _BORROW)
     model = own * v + (1.0 - own) * shape.variance
-    skewness = own * _ratio(third, v**1.5) + (1.0 - own) * shape.skewness
+    skewness = own * quotient(third, v**1.5) + (1.0 - own) * shape.skewness
     floor = _FLOOR * np.minimum(1.0, _FLOOR_UNITS * s2) * shape.variance
     spread = model * s2
     size = np.maximum(n_eff, 3.01)
@@ -333,8 +334,8 @@ class Links:
         off = 1.0 - np.eye(m.shape[-1])
         q = np.sqrt(sides.w4 * sides.df)
         return cls(
-            scatter=_ratio(product, size[..., :, None] * size[..., None, :]) * off,
-            satterthwaite=_ratio(cross.w2w2, q[..., :, None] * q[..., None, :]) * off,
+            scatter=quotient(product, size[..., :, None] * size[..., None, :]) * off,
+            satterthwaite=quotient(cross.w2w2, q[..., :, None] * q[..., None, :]) * off,
         )
 
 
@@ -367,7 +368,7 @@ def combine(sides: Contrast, coefficients: AnyArray, links: Links | None = None)
     spread = np.where(c != 0, c**2 * sides.model_variance, 0.0)
     shared = np.einsum("...s,...st,...t->...", c, links.scatter, c)
     overlap = np.einsum("...s,...st,...t->...", spread, links.satterthwaite, spread)
-    inflation = np.maximum(1.0 + _ratio(shared, total.scatter), 0.0)
+    inflation = np.maximum(1.0 + quotient(shared, total.scatter), 0.0)
     return replace(
         total,
         variance=total.variance * np.where(inflation > 1e-12, inflation, 0.0),
@@ -493,10 +494,10 @@ def contrast_law(contrast: Contrast, *, shape: ShapeRule = "checked") -> Contras
     low = high = np.zeros_like(c.variance)
     if shape != "none":
         limit = _LARGEST_SKEWNESS
-        low = high = np.clip(_ratio(c.model_third, c.model_variance**1.5), -limit, limit)
+        low = high = np.clip(quotient(c.model_third, c.model_variance**1.5), -limit, limit)
     if shape == "checked":
-        own = _ratio(c.own_third, c.own_variance**1.5)
-        doubt = _DOUBT * np.sqrt(_ratio(c.own_third_variance, c.own_variance**3))
+        own = quotient(c.own_third, c.own_variance**1.5)
+        doubt = _DOUBT * np.sqrt(quotient(c.own_third_variance, c.own_variance**3))
         heard = np.clip(np.clip(low, own - doubt, own + doubt), -limit, limit)
         heard = np.where(c.own_variance > 0, heard, low)
         low, high = np.minimum(low, heard), np.maximum(high, heard)
@@ -520,273 +521,6 @@ def contrast_law(contrast: Contrast, *, shape: ShapeRule = "checked") -> Contras
         n_eff=c.n_eff,
         status=status,
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MeanComparison:
-    r"""A group and its target, each an average of sides.
-
-    The mean of the group is :math:`\sum a_s \mu_s` and that of the target :math:`\sum b_s \mu_s`,
-    plus `constant` for a target that is known or estimated elsewhere.
-
-    Parameters
-    ----------
-    sides : Contrast
-        Means of the sides, arrays of shape (..., S).
-    group, target : array of shape (..., S)
-        a and b.
-    constant : Contrast
-        Known or external part of the target.
-    links : Links, optional
-        When units have rows in several sides.
-    scale : {"difference", "ratio"}
-        How group and target are compared.
-    shape : {"checked", "borrowed", "none"}
-        As in `contrast_law`.
-    """
-
-    sides: Contrast
-    group: FloatArray
-    target: FloatArray
-    constant: Contrast
-    links: Links | None = None
-    scale: Scale = "difference"
-    shape: ShapeRule = "checked"
-
-    @classmethod
-    def with_known(
-        cls,
-        group: UnitSums,
-        shape: Shape,
-        value: AnyArray | float,
-        *,
-        se: AnyArray | float = 0.0,
-        scale: Scale = "difference",
-        rule: ShapeRule = "checked",
-    ) -> "MeanComparison":
-        """Groups against a number, known or with the standard error of another sample.
-
-        Parameters
-        ----------
-        group : UnitSums
-            Sums of each group.
-        shape : Shape
-            Pooled over the groups.
-        value, se : float
-            The number and its standard error.
-        scale, rule : str
-            As in the class.
-
-        Returns
-        -------
-        MeanComparison
-        """
-        sides = side_contrast(group.expand(-1), shape.expand())
-        one = np.ones_like(sides.variance)
-        return cls(
-            sides=sides,
-            group=one,
-            target=0.0 * one,
-            constant=Contrast.constant(value, se=se),
-            scale=scale,
-            shape=rule,
-        )
-
-    @classmethod
-    def with_sides(
-        cls,
-        group_only: UnitSums,
-        both: UnitSums,
-        target_only: UnitSums,
-        shape: Shape,
-        *,
-        cross: CrossSums | None = None,
-        scale: Scale = "difference",
-        rule: ShapeRule = "checked",
-    ) -> "MeanComparison":
-        """Groups against a target from the same rows, whatever the overlap.
-
-        Parameters
-        ----------
-        group_only, both, target_only : UnitSums
-            Rows of the group alone, of both, and of the target alone. The population is a target
-            with an empty first side; the rest or a disjoint reference have an empty second one.
-        shape : Shape
-            Pooled over the groups.
-        cross : CrossSums, optional
-            Of the three sides, arrays of shape (..., 3, 3), when units span them.
-        scale, rule : str
-            As in the class.
-
-        Returns
-        -------
-        MeanComparison
-        """
-        sums = UnitSums.stack([group_only, both, target_only])
-        size = np.nan_to_num(sums.w)
-        first, second = size.copy(), size.copy()
-        first[..., 2] = 0.0
-        second[..., 0] = 0.0
-        return cls(
-            sides=side_contrast(sums, shape.expand()),
-            group=_ratio(first, first.sum(axis=-1, keepdims=True)),
-            target=_ratio(second, second.sum(axis=-1, keepdims=True)),
-            constant=Contrast.constant(0.0),
-            links=None if cross is None else Links.between(sums, cross),
-            scale=scale,
-            shape=rule,
-        )
-
-    @classmethod
-    def with_rest(
-        cls,
-        group: UnitSums,
-        rest: UnitSums,
-        shape: Shape,
-        *,
-        population: bool = False,
-        cross: CrossSums | None = None,
-        scale: Scale = "difference",
-        rule: ShapeRule = "checked",
-    ) -> "MeanComparison":
-        """Groups against everyone else, a disjoint reference, or everyone.
-
-        Parameters
-        ----------
-        group, rest : UnitSums
-            Sums of each group and of the rows outside it.
-        shape : Shape
-            Pooled over the groups.
-        population : bool, default False
-            The target is group and rest together.
-        cross : CrossSums, optional
-            Of the two sides, arrays of shape (..., 2, 2), when units span them.
-        scale, rule : str
-            As in the class.
-
-        Returns
-        -------
-        MeanComparison
-        """
-        sums = UnitSums.stack([group, rest])
-        size = np.nan_to_num(sums.w)
-        alone = np.stack([np.ones_like(size[..., 0]), np.zeros_like(size[..., 0])], axis=-1)
-        share = _ratio(size, size.sum(axis=-1, keepdims=True))
-        return cls(
-            sides=side_contrast(sums, shape.expand()),
-            group=alone,
-            target=share if population else 1.0 - alone,
-            constant=Contrast.constant(0.0),
-            links=None if cross is None else Links.between(sums, cross),
-            scale=scale,
-            shape=rule,
-        )
-
-    @property
-    def group_mean(self) -> FloatArray:
-        """Mean of each group."""
-        return (self.sides * self.group).sum().estimate
-
-    @property
-    def target_mean(self) -> FloatArray:
-        """Mean of each target."""
-        return (self.sides * self.target).sum().estimate + self.constant.estimate
-
-    @property
-    def estimate(self) -> FloatArray:
-        """Group minus target, or group over target."""
-        if self.scale == "ratio":
-            with np.errstate(divide="ignore", invalid="ignore"):
-                return self.group_mean / self.target_mean
-        return self.group_mean - self.target_mean
-
-    @property
-    def status(self) -> AnyArray:
-        """As in `ContrastLaw`; "no-ratio" where group or target are not positive."""
-        found = self.law(1.0 if self.scale == "ratio" else 0.0).status
-        if self.scale == "difference":
-            return found
-        positive = (self.group_mean >= 0) & (self.target_mean > 0)
-        return np.where((found == "ok") & ~positive, "no-ratio", found)
-
-    def law(self, null: AnyArray | float) -> ContrastLaw:
-        """Law of the contrast that is zero when the disparity is `null`.
-
-        Parameters
-        ----------
-        null : float or array
-            Difference or ratio.
-
-        Returns
-        -------
-        ContrastLaw
-        """
-        value = np.asarray(null, np.float64)
-        if self.scale == "ratio":
-            total = combine(self.sides, self.group - value[..., None] * self.target, self.links)
-            return contrast_law(total - self.constant * value, shape=self.shape)
-        total = combine(self.sides, self.group - self.target, self.links)
-        found = contrast_law(total - self.constant, shape=self.shape)
-        return replace(found, estimate=found.estimate - value)
-
-    def root(self, null: AnyArray | float) -> FloatArray:
-        """Test statistic of a hypothesised disparity, on the normal scale.
-
-        Parameters
-        ----------
-        null : float or array
-            Difference or ratio.
-
-        Returns
-        -------
-        array
-            NaN where nothing is tested.
-        """
-        return np.where(self.status == "ok", self.law(null).root(), np.nan)
-
-    def interval(self, critical: float) -> tuple[FloatArray, FloatArray]:
-        """Disparities that are not rejected.
-
-        Parameters
-        ----------
-        critical : float
-            Largest absolute root that is not rejected.
-
-        Returns
-        -------
-        low, high : array
-            Infinite where nothing is rejected on that side; a ratio is never below 0.
-        """
-        if self.scale == "difference":
-            return self.law(0.0).interval(critical)
-        tested = self.status == "ok"
-        estimate = np.where(tested, self.estimate, np.nan)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            se = self.law(estimate).se / np.abs(self.target_mean)
-
-        def root(null: FloatArray, which: IntArray, tail: int) -> FloatArray:  # noqa: ARG001
-            return self.take(which).law(null).root()
-
-        low, high = np.zeros(estimate.shape), np.full(estimate.shape, np.inf)
-        return invert(root, estimate, se, critical=critical, low=low, high=high)
-
-    def take(self, index: Any) -> "MeanComparison":
-        """Some of the groups."""
-        constant = self.constant
-        links = self.links
-        return replace(
-            self,
-            sides=self.sides[index],
-            group=self.group[index],
-            target=self.target[index],
-            constant=constant[index] if constant.estimate.ndim else constant,
-            links=None
-            if links is None
-            else Links(
-                scatter=links.scatter[index],
-                satterthwaite=links.satterthwaite[index],
-            ),
-        )
 
 
 def normal_root(t: AnyArray, df: AnyArray | float) -> FloatArray:
@@ -893,7 +627,7 @@ def joint_test(root: AnyArray, *, share: AnyArray | None = None) -> JointTest:
         statistic, df = square.sum(axis=-1), count
     else:
         size = np.where(tested, share, 0.0)
-        part = _ratio(size, size.sum(axis=-1, keepdims=True))
+        part = quotient(size, size.sum(axis=-1, keepdims=True))
         statistic, df = ((1.0 - part) * square).sum(axis=-1), count - 1.0
     with np.errstate(invalid="ignore"):
         p = np.where(df > 0, special.chdtrc(np.maximum(df, 1.0), statistic), np.nan)
@@ -921,7 +655,7 @@ def joint_bonferroni(root: AnyArray) -> JointTest:
     """
     p = 2.0 * special.ndtr(-np.abs(np.asarray(root, np.float64)))
     count = np.isfinite(p).sum(axis=-1).astype(np.float64)
-    smallest = np.where(np.isfinite(p), p, np.inf).min(axis=-1, initial=np.inf)
+    smallest = np.where(np.isfinite(p), p, 1.0).min(axis=-1, initial=1.0)
     return JointTest(
         statistic=np.where(count > 0, smallest, np.nan),
         df=count,
@@ -956,7 +690,7 @@ def influence_correlation(
         kernel = kernel + links.scatter
     covariance = c @ kernel @ c.T
     sd = np.sqrt(np.maximum(np.diag(covariance), 0.0))
-    correlation = _ratio(covariance, np.outer(sd, sd))
+    correlation = quotient(covariance, np.outer(sd, sd))
     np.fill_diagonal(correlation, 1.0)
     return correlation
 
@@ -980,11 +714,11 @@ def _with_skewness(g: FloatArray, skewness: FloatArray) -> FloatArray:
     return np.where(flat, straight - skewness * straight**2 / 3.0, bent)
 
 
-def _ratio(numerator: AnyArray, denominator: AnyArray) -> FloatArray:
-    """Quotient, and zero where the denominator is not positive."""
+def quotient(numerator: Any, denominator: Any, otherwise: float = 0.0) -> FloatArray:
+    """Return the quotient where the denominator is positive, and `otherwise` elsewhere."""
     top, bottom = np.broadcast_arrays(
         np.asarray(numerator, np.float64), np.asarray(denominator, np.float64)
     )
-    result = np.zeros(top.shape)
+    result = np.full(top.shape, otherwise)
     np.divide(top, bottom, out=result, where=bottom > 0)
     return result

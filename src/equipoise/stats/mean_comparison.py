@@ -1,0 +1,295 @@
+r"""A group beside its target, each a mean over few independent units.
+
+The target may be known, come from another sample, be everyone, the rest, or a reference that
+shares some rows with the group. In every case group and target are averages of at most three sides
+with rows in common with none, and the disparity is a contrast of their means; see `small_samples`.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from equipoise._typing import AnyArray, FloatArray, IntArray, Scale
+from equipoise.stats.interval import invert
+from equipoise.stats.small_samples import (
+    Contrast,
+    ContrastLaw,
+    Links,
+    Shape,
+    ShapeRule,
+    combine,
+    contrast_law,
+    quotient,
+    side_contrast,
+)
+from equipoise.stats.unit_sums import CrossSums, UnitSums
+
+__all__ = ["MeanComparison"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeanComparison:
+    r"""A group and its target, each an average of sides.
+
+    The mean of the group is :math:`\sum a_s \mu_s` and that of the target :math:`\sum b_s \mu_s`,
+    plus `constant` for a target that is known or estimated elsewhere.
+
+    Parameters
+    ----------
+    sides : Contrast
+        Means of the sides, arrays of shape (..., S).
+    group, target : array of shape (..., S)
+        a and b.
+    constant : Contrast
+        Known or external part of the target.
+    links : Links, optional
+        When units have rows in several sides.
+    scale : {"difference", "ratio"}
+        How group and target are compared.
+    shape : {"checked", "borrowed", "none"}
+        As in `contrast_law`.
+    """
+
+    sides: Contrast
+    group: FloatArray
+    target: FloatArray
+    constant: Contrast
+    links: Links | None = None
+    scale: Scale = "difference"
+    shape: ShapeRule = "checked"
+
+    @classmethod
+    def with_known(
+        cls,
+        group: UnitSums,
+        shape: Shape,
+        value: AnyArray | float,
+        *,
+        se: AnyArray | float = 0.0,
+        scale: Scale = "difference",
+        rule: ShapeRule = "checked",
+    ) -> "MeanComparison":
+        """Groups against a number, known or with the standard error of another sample.
+
+        Parameters
+        ----------
+        group : UnitSums
+            Sums of each group.
+        shape : Shape
+            Pooled over the groups.
+        value, se : float
+            The number and its standard error.
+        scale, rule : str
+            As in the class.
+
+        Returns
+        -------
+        MeanComparison
+        """
+        sides = side_contrast(group.expand(-1), shape.expand())
+        one = np.ones_like(sides.variance)
+        return cls(
+            sides=sides,
+            group=one,
+            target=0.0 * one,
+            constant=Contrast.constant(value, se=se),
+            scale=scale,
+            shape=rule,
+        )
+
+    @classmethod
+    def with_sides(
+        cls,
+        group_only: UnitSums,
+        both: UnitSums,
+        target_only: UnitSums,
+        shape: Shape,
+        *,
+        cross: CrossSums | None = None,
+        scale: Scale = "difference",
+        rule: ShapeRule = "checked",
+    ) -> "MeanComparison":
+        """Groups against a target from the same rows, whatever the overlap.
+
+        Parameters
+        ----------
+        group_only, both, target_only : UnitSums
+            Rows of the group alone, of both, and of the target alone. The population is a target
+            with an empty first side; the rest or a disjoint reference have an empty second one.
+        shape : Shape
+            Pooled over the groups.
+        cross : CrossSums, optional
+            Of the three sides, arrays of shape (..., 3, 3), when units span them.
+        scale, rule : str
+            As in the class.
+
+        Returns
+        -------
+        MeanComparison
+        """
+        sums = UnitSums.stack([group_only, both, target_only])
+        size = np.nan_to_num(sums.w)
+        first, second = size.copy(), size.copy()
+        first[..., 2] = 0.0
+        second[..., 0] = 0.0
+        return cls(
+            sides=side_contrast(sums, shape.expand()),
+            group=quotient(first, first.sum(axis=-1, keepdims=True)),
+            target=quotient(second, second.sum(axis=-1, keepdims=True)),
+            constant=Contrast.constant(0.0),
+            links=None if cross is None else Links.between(sums, cross),
+            scale=scale,
+            shape=rule,
+        )
+
+    @classmethod
+    def with_rest(
+        cls,
+        group: UnitSums,
+        rest: UnitSums,
+        shape: Shape,
+        *,
+        population: bool = False,
+        cross: CrossSums | None = None,
+        scale: Scale = "difference",
+        rule: ShapeRule = "checked",
+    ) -> "MeanComparison":
+        """Groups against everyone else, a disjoint reference, or everyone.
+
+        Parameters
+        ----------
+        group, rest : UnitSums
+            Sums of each group and of the rows outside it.
+        shape : Shape
+            Pooled over the groups.
+        population : bool, default False
+            The target is group and rest together.
+        cross : CrossSums, optional
+            Of the two sides, arrays of shape (..., 2, 2), when units span them.
+        scale, rule : str
+            As in the class.
+
+        Returns
+        -------
+        MeanComparison
+        """
+        sums = UnitSums.stack([group, rest])
+        size = np.nan_to_num(sums.w)
+        alone = np.stack([np.ones_like(size[..., 0]), np.zeros_like(size[..., 0])], axis=-1)
+        share = quotient(size, size.sum(axis=-1, keepdims=True))
+        return cls(
+            sides=side_contrast(sums, shape.expand()),
+            group=alone,
+            target=share if population else 1.0 - alone,
+            constant=Contrast.constant(0.0),
+            links=None if cross is None else Links.between(sums, cross),
+            scale=scale,
+            shape=rule,
+        )
+
+    @property
+    def group_mean(self) -> FloatArray:
+        """Mean of each group."""
+        return (self.sides * self.group).sum().estimate
+
+    @property
+    def target_mean(self) -> FloatArray:
+        """Mean of each target."""
+        return (self.sides * self.target).sum().estimate + self.constant.estimate
+
+    @property
+    def estimate(self) -> FloatArray:
+        """Group minus target, or group over target."""
+        if self.scale == "ratio":
+            with np.errstate(divide="ignore", invalid="ignore"):
+                return self.group_mean / self.target_mean
+        return self.group_mean - self.target_mean
+
+    @property
+    def status(self) -> AnyArray:
+        """As in `ContrastLaw`; "no-ratio" where group or target are not positive."""
+        found = self.law(1.0 if self.scale == "ratio" else 0.0).status
+        if self.scale == "difference":
+            return found
+        positive = (self.group_mean >= 0) & (self.target_mean > 0)
+        return np.where((found == "ok") & ~positive, "no-ratio", found)
+
+    def law(self, null: AnyArray | float) -> ContrastLaw:
+        """Law of the contrast that is zero when the disparity is `null`.
+
+        Parameters
+        ----------
+        null : float or array
+            Difference or ratio.
+
+        Returns
+        -------
+        ContrastLaw
+        """
+        value = np.asarray(null, np.float64)
+        if self.scale == "ratio":
+            total = combine(self.sides, self.group - value[..., None] * self.target, self.links)
+            return contrast_law(total - self.constant * value, shape=self.shape)
+        total = combine(self.sides, self.group - self.target, self.links)
+        found = contrast_law(total - self.constant, shape=self.shape)
+        return replace(found, estimate=found.estimate - value)
+
+    def root(self, null: AnyArray | float) -> FloatArray:
+        """Test statistic of a hypothesised disparity, on the normal scale.
+
+        Parameters
+        ----------
+        null : float or array
+            Difference or ratio.
+
+        Returns
+        -------
+        array
+            NaN where nothing is tested.
+        """
+        return np.where(self.status == "ok", self.law(null).root(), np.nan)
+
+    def interval(self, critical: float) -> tuple[FloatArray, FloatArray]:
+        """Disparities that are not rejected.
+
+        Parameters
+        ----------
+        critical : float
+            Largest absolute root that is not rejected.
+
+        Returns
+        -------
+        low, high : array
+            Infinite where nothing is rejected on that side; a ratio is never below 0.
+        """
+        if self.scale == "difference":
+            return self.law(0.0).interval(critical)
+        tested = self.status == "ok"
+        estimate = np.where(tested, self.estimate, np.nan)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            se = self.law(estimate).se / np.abs(self.target_mean)
+
+        def root(null: FloatArray, which: IntArray, tail: int) -> FloatArray:  # noqa: ARG001
+            return self.take(which).law(null).root()
+
+        low, high = np.zeros(estimate.shape), np.full(estimate.shape, np.inf)
+        return invert(root, estimate, se, critical=critical, low=low, high=high)
+
+    def take(self, index: Any) -> "MeanComparison":
+        """Some of the groups."""
+        constant = self.constant
+        links = self.links
+        return replace(
+            self,
+            sides=self.sides[index],
+            group=self.group[index],
+            target=self.target[index],
+            constant=constant[index] if constant.estimate.ndim else constant,
+            links=None
+            if links is None
+            else Links(
+                scatter=links.scatter[index],
+                satterthwaite=links.satterthwaite[index],
+            ),
+        )
