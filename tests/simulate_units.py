@@ -6,7 +6,7 @@ have the mean that is returned with them. Units that do not exist have w = 0.
 
 import numpy as np
 
-from equipoise.stats.mean_comparison import MeanComparison
+from equipoise.stats.disparity.means import MeanComparison
 from equipoise.stats.small_samples import pooled_shape
 from equipoise.stats.unit_sums import CrossSums, UnitSums
 

@@ -7,7 +7,7 @@ from scipy import stats
 
 import naive_units as naive
 from equipoise.exceptions import InvalidParameterError
-from equipoise.stats.mean_comparison import MeanComparison
+from equipoise.stats.disparity.means import MeanComparison
 from equipoise.stats.small_samples import (
     Contrast,
     Links,

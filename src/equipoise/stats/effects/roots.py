@@ -24,7 +24,7 @@ import numpy as np
 from scipy import special
 
 from equipoise._typing import AnyArray, BoolArray, FloatArray, IntArray
-from equipoise.stats.interval import invert
+from equipoise.stats.inversion import invert
 from equipoise.stats.small_samples import (
     MIN_DF,
     MIN_UNITS,
@@ -214,7 +214,7 @@ def adjusted_effect_contrasts(
         variance=variance,
         model_variance=spread,
         model_third=zero,
-        satterthwaite=quotient(spread**2, df, 0.0),
+        satterthwaite=quotient(spread**2, df),
         own_variance=v * leverage,
         own_third=zero,
         own_third_variance=zero,
@@ -421,7 +421,7 @@ class RelativeRoots:
         events0 = grid.at(b, np.nansum(self.control[:, None].along(grid.directions).mean, axis=0))
         every = self.treated.along(_OUTCOME)
         pool1 = np.nansum(_unit_variance(self.treated, _OUTCOME)) / np.nansum(every.mean)
-        d0 = _dispersion(implied, quotient(pool0, events0, 0.0))
+        d0 = _dispersion(implied, quotient(pool0, events0))
         d1 = _dispersion(observed, np.full(len(b), pool1))
         n, m = implied.mean, observed.mean
         # An estimated error of the rest widens the control side.
@@ -430,8 +430,8 @@ class RelativeRoots:
         scale0 = scale0 + quotient(level**2 * rest_variance, n)
         scale1 = d1 * observed.share(2)
         p_up = _mid_p(
-            quotient(n, scale0, 0.0),
-            quotient(m, scale1, 0.0),
+            quotient(n, scale0),
+            quotient(m, scale1),
             quotient(scale0, scale0 + scale1, 0.5),
         )
         root = np.clip(special.ndtri(p_up), -_FARTHEST, _FARTHEST)
@@ -459,7 +459,7 @@ class RelativeRoots:
         variance = np.maximum(variance, 0.0)
         shape = Shape(
             variance=variance,
-            skewness=quotient(third, variance**1.5, 0.0),
+            skewness=quotient(third, variance**1.5),
             n=np.full(len(b), sides.n[:, 0].sum()),
         )
         control = self.control[which]
@@ -537,12 +537,12 @@ def _unit_variance(sums: QuantitySums, direction: FloatArray) -> FloatArray:
 def _mean_variance(sums: QuantitySums, direction: FloatArray) -> FloatArray:
     """Variance of the mean; one direction, one for each group, or (groups, directions)."""
     side = sums.along(direction)
-    return quotient(side.scatter, side.variance_factor, 0.0) * np.nan_to_num(side.share(2))
+    return quotient(side.scatter, side.variance_factor) * np.nan_to_num(side.share(2))
 
 
 def _dispersion(side: UnitSums, pool: FloatArray) -> FloatArray:
     """Variance over mean of units, drawn towards that of all groups when events are few."""
-    own = quotient(quotient(side.scatter, side.variance_factor, 0.0), side.mean)
+    own = quotient(quotient(side.scatter, side.variance_factor), side.mean)
     events = quotient(side.mean, own * np.nan_to_num(side.share(2)))
     trust = events / (events + _BORROW_EVENTS)
     return trust * own + (1.0 - trust) * pool

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from equipoise._typing import AnyArray, FloatArray, IntArray, Scale
-from equipoise.stats.interval import invert
+from equipoise.stats.inversion import invert
 from equipoise.stats.small_samples import (
     Contrast,
     ContrastLaw,
