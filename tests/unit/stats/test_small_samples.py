@@ -5,7 +5,6 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
 
-import naive_units as naive
 from equipoise.exceptions import InvalidParameterError
 from equipoise.stats.disparity.means import MeanComparison
 from equipoise.stats.small_samples import (
@@ -23,6 +22,7 @@ from equipoise.stats.small_samples import (
     side_contrast,
 )
 from equipoise.stats.unit_sums import CrossSums, UnitSums
+from oracles import units as naive
 
 X = np.array([1.0, 2.0, 4.0, 5.0, 8.0])
 Y = np.array([2.0, 9.0, 11.0, 14.0])

@@ -424,19 +424,20 @@ class RelativeRoots:
         d0 = _dispersion(implied, quotient(pool0, events0))
         d1 = _dispersion(observed, np.full(len(b), pool1))
         n, m = implied.mean, observed.mean
-        # An estimated error of the rest widens the control side.
-        scale0 = d0 * implied.share(2)
-        level = control.along(_OUTCOME).mean
-        scale0 = scale0 + quotient(level**2 * rest_variance, n)
-        scale1 = d1 * observed.share(2)
+        scale0, scale1 = d0 * implied.share(2), d1 * observed.share(2)
         p_up = _mid_p(
-            quotient(n, scale0),
-            quotient(m, scale1),
-            quotient(scale0, scale0 + scale1, 0.5),
+            quotient(n, scale0), quotient(m, scale1), quotient(scale0, scale0 + scale1, 0.5)
         )
         root = np.clip(special.ndtri(p_up), -_FARTHEST, _FARTHEST)
         # Nothing is implied: whatever was observed rules b out.
         root = np.where(n > 0, root, np.where(m > 0, -_FARTHEST, 0.0))
+        # An estimated error of the rest widens both, and then rules nothing out by itself.
+        own = scale0 * np.maximum(n, 0.0) + scale1 * m
+        extra = control.along(_OUTCOME).mean ** 2 * rest_variance
+        wide = np.where(n > 0, root, quotient(n - m, np.sqrt(own))) * np.sqrt(
+            quotient(own, own + extra)
+        )
+        root = np.where(rest_variance > 0, wide, root)
         if not self.clustered:
             return root
         return normal_root(root, self._law(b, which, rest_variance).df)
