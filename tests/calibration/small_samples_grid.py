@@ -1,0 +1,329 @@
+"""Few units over a grid of designs, beside the tests that people use instead.
+
+Writes `small_samples_grid.md` next to this file, in a few minutes:
+
+    PYTHONPATH=src:tests python tests/calibration/small_samples_grid.py
+
+Designs were fixed before the run; sizes and laws are partly those on which the constants of the law
+were chosen, partly others. Rates are at 5%: two-sided, greater, less, joint. "Liberal" is above .06
+by more than two Monte Carlo standard errors.
+"""
+
+import sys
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+from scipy import stats
+
+from equipoise.stats.disparity.means import MeanComparison
+from equipoise.stats.effects.roots import bias_contrasts
+from equipoise.stats.small_samples import (
+    Shape,
+    contrast_law,
+    joint_test,
+    pooled_shape,
+    side_contrast,
+)
+from equipoise.stats.unit_sums import UnitSums
+from simulate import units as simulate
+
+TWO_SIDED, ONE_SIDED = stats.norm.ppf(0.975), stats.norm.ppf(0.95)
+SEED, N_TABLES = 20, 2500
+
+
+def t_interval(u, w, value):
+    """CR1 variance and t with one degree less than there are units; covers `value`?"""
+    n, size = (w > 0).sum(-1), w.sum(-1)
+    mean = u.sum(-1) / size
+    variance = np.sum((u - mean[..., None] * w) ** 2, axis=-1) / size**2 * n / (n - 1)
+    return np.abs(mean - value) <= stats.t.ppf(0.975, n - 1) * np.sqrt(variance)
+
+
+def korn_graubard(u, w, rate, *, kish, clusters=False):
+    """Clopper-Pearson at an effective sample size (Korn & Graubard 1998)."""
+    n, size = (w > 0).sum(-1), w.sum(-1)
+    p = u.sum(-1) / size
+    rows = size if clusters else n
+    if kish:
+        effective = size**2 / np.sum(w**2, axis=-1)
+    else:
+        variance = np.sum((u - p[..., None] * w) ** 2, axis=-1) / size**2 * n / (n - 1)
+        effective = np.divide(p * (1 - p), variance, out=rows * 1.0, where=variance > 0)
+        effective *= (stats.t.ppf(0.975, rows - 1) / stats.t.ppf(0.975, n - 1)) ** 2
+    effective = np.minimum(effective, rows)
+    x = p * effective
+    tiny = 1e-9
+    low = stats.beta.ppf(0.025, np.maximum(x, tiny), effective - x + 1)
+    high = stats.beta.ppf(0.975, x + 1, np.maximum(effective - x, tiny))
+    return (np.where(x > 0, low, 0.0) <= rate) & (rate <= np.where(x < effective, high, 1.0))
+
+
+def welch(u, w):
+    """Welch's interval of group minus rest covers zero?"""
+    n, total, square = w.sum(-1), u.sum(-1), np.sum(u**2, axis=-1)
+    rest = [x.sum(-1, keepdims=True) - x for x in (n, total, square)]
+    mean, variance, size = [], [], []
+    for k, s, q in ((n, total, square), rest):
+        mean.append(s / k)
+        variance.append((q - s**2 / k) / (k - 1) / k)
+        size.append(k)
+    return _welch(mean[0] - mean[1], *variance, *size)
+
+
+def _welch(difference, v1, v2, n1, n2):
+    with np.errstate(invalid="ignore"):
+        df = (v1 + v2) ** 2 / (v1**2 / (n1 - 1) + v2**2 / (n2 - 1))
+    return np.abs(difference) <= stats.t.ppf(0.975, df) * np.sqrt(v1 + v2)
+
+
+def welch_james(mean, variance, df):
+    """P-value of Welch (1951) that all means are equal."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        weight = 1.0 / variance
+        total = weight.sum(-1, keepdims=True)
+        centre = (weight * mean).sum(-1, keepdims=True) / total
+        spread = np.sum((1 - weight / total) ** 2 / df, axis=-1)
+        g = mean.shape[-1]
+        between = np.sum(weight * (mean - centre) ** 2, axis=-1) / (g - 1)
+        f = between / (1 + 2 * (g - 2) / (g**2 - 1) * spread)
+        return stats.f.sf(f, g - 1, (g**2 - 1) / (3 * spread))
+
+
+class Report:
+    """Lines of a table, and how many rates were liberal."""
+
+    def __init__(self, title, *columns):
+        self.lines = [
+            f"\n## {title}\n",
+            "| " + " | ".join(columns) + " |",
+            "|---" * len(columns) + "|",
+        ]
+        self.claims = self.liberal = 0
+
+    def rate(self, hits):
+        hits = hits[np.isfinite(hits)]
+        if not len(hits):
+            return "-"
+        rate = hits.mean()
+        self.claims += 1
+        self.liberal += rate > 0.06 + 2 * np.sqrt(0.06 * 0.94 / len(hits))
+        return f"{rate:.3f}"
+
+    def add(self, *cells):
+        self.lines.append("| " + " | ".join(str(c) for c in cells) + " |")
+        sys.stderr.write(self.lines[-1] + "\n")
+
+    def law(self, name, root, share=None, *extra):
+        tested = np.isfinite(root)
+
+        def hits(found):
+            return np.where(tested, found, np.nan).ravel()
+
+        joint = joint_test(root, share=share).p_value
+        cells = [hits(np.abs(root) > TWO_SIDED), hits(root > ONE_SIDED), hits(root < -ONE_SIDED)]
+        cells = [self.rate(cell) for cell in cells]
+        cells.append(self.rate(np.where(np.isfinite(joint), joint <= 0.05, np.nan)))
+        self.add(name, *cells, f"{1 - tested.mean():.2f}", *extra)
+
+
+def rows_grid(rng):
+    report = Report("Rows", "design", "two-sided", "greater", "less", "joint", "not tested")
+    for law, n, g in product(
+        ("normal", "exponential", "lognormal", "left beta", "poisson .4"), (5, 12, 40), (2, 6, 25)
+    ):
+        u, w, mean = simulate.rows(rng, law, [n] * g, N_TABLES)
+        root = simulate.against_population(u, w, centre=mean).root(0.0)
+        report.law(f"{law} {g} x {n}, population", root, w.sum(-1))
+    for law, n, g in product(
+        ("exponential", "lognormal", "zero-inflated", "t3", "inverse gaussian"), (6, 15, 60), (1, 8)
+    ):
+        u, w, mean = simulate.rows(rng, law, [n] * g, N_TABLES)
+        report.law(f"{law} {g} x {n}, known", simulate.against_known(u, w, mean).root(0.0))
+    for law, n, m in product(("exponential", "lognormal", "gamma .6"), (6, 20, 50), (60, 1000)):
+        u, w, mean = simulate.rows(rng, law, [n, m], N_TABLES)
+        root = simulate.against_population(u, w, centre=mean).root(0.0)
+        report.law(f"{law} {n} among {m}, population", root[:, :1])
+    return report
+
+
+def clusters_grid(rng):
+    report = Report("Clusters", "design", "two-sided", "greater", "less", "joint", "not tested")
+    for k, icc, cv, g in product((4, 5, 10, 20, 40), (0.05, 0.3), (0.0, 0.8), (1, 5)):
+        u, w, rate = simulate.clusters(rng, k, g, 1500, icc=icc, rate=0.3, size_cv=cv)
+        found = simulate.against_known(u, w, rate) if g == 1 else simulate.against_population(u, w)
+        kind = "known" if g == 1 else "population"
+        name = f"{g} x {k} clusters, icc {icc}, size cv {cv}, {kind}"
+        report.law(name, found.root(0.0), None if g == 1 else w.sum(-1))
+    for k, g, icc in product((4, 6, 10, 30), (2, 5), (0.05, 0.4)):
+        u, w, _ = simulate.spanning_clusters(rng, k, g, 1500, icc=icc)
+        root = simulate.spanning_population(u, w).root(0.0)
+        report.law(f"{k} clusters spanning {g} groups, icc {icc}", root, w.sum(-2))
+    return report
+
+
+def weights_grid(rng):
+    report = Report("Weights", "design", "two-sided", "greater", "less", "joint", "not tested")
+    for n, cv, law in product((15, 60, 250), (0.5, 1.0, 2.0), ("rate", "exponential", "normal")):
+        rate = 0.25 if law == "rate" else None
+        u, w, mean = simulate.weighted_rows(rng, law, n, 5, cv, 1500, rate=rate)
+        report.law(
+            f"{law} 5 x {n}, weights cv {cv}, known", simulate.against_known(u, w, mean).root(0.0)
+        )
+        root = simulate.against_population(u, w).root(0.0)
+        report.law(f"{law} 5 x {n}, weights cv {cv}, population", root, w.sum(-1))
+    return report
+
+
+def shapes_grid(rng):
+    report = Report(
+        "Shapes that differ", "design", "two-sided", "greater", "less", "joint", "not tested"
+    )
+    pairs = [
+        ("normal", "exponential"), ("normal", "lognormal"), ("mirrored exponential", "exponential"),
+        ("lognormal", "normal"), ("exponential", "left beta"), ("uniform", "gamma .6"),
+    ]  # fmt: skip
+    for (small, large), n in product(pairs, (10, 25, 60)):
+        parts = []
+        for law, size in ((small, n), (large, 500)):
+            u, _, mean = simulate.rows(rng, law, [size], N_TABLES)
+            parts.append(UnitSums.of_units(u[:, 0] - mean, 1.0))
+        shape = pooled_shape(UnitSums.stack(parts))
+        root = MeanComparison.with_rest(*parts, shape, population=True).root(0.0)
+        report.law(f"{small} {n} among {large} 500", root[:, None])
+    return report
+
+
+def arms(rng, law, g, n0, n1):
+    """Values of both arms and the roots of errors and biases."""
+    control, treated = (simulate.rows(rng, law, [n] * g, N_TABLES)[0] for n in (n0, n1))
+    sums = UnitSums.stack([UnitSums.of_units(control, 1.0), UnitSums.of_units(-treated, 1.0)])
+    pool = pooled_shape(sums, axis=-2)
+    parts = (x[:, None] for x in (pool.variance, pool.skewness, pool.n))
+    shape = Shape(**dict(zip(("variance", "skewness", "n"), parts, strict=True)))
+    error = side_contrast(sums, shape).sum()
+    size = np.full((N_TABLES, g), float(n0 + n1))
+    tested = contrast_law(error).tested
+    bias = contrast_law(bias_contrasts(error, size, tested)).root()
+    return control, treated, contrast_law(error).root(), np.where(tested, bias, np.nan), size
+
+
+def arms_grid(rng):
+    report = Report("Arms", "design", "two-sided", "greater", "less", "joint", "not tested")
+    for law, (n0, n1), g in product(
+        ("normal", "exponential", "lognormal", "uniform"),
+        ((3, 3), (4, 4), (10, 10), (6, 40), (50, 50)),
+        (2, 10),
+    ):
+        _, _, error, bias, size = arms(rng, law, g, n0, n1)
+        report.law(f"{law} {g} groups {n0}+{n1}: error", error)
+        report.law(f"{law} {g} groups {n0}+{n1}: bias", bias, size)
+    return report
+
+
+def peers(rng):
+    """The promises: on the same tables, coverage beside the usual intervals."""
+    report = Report(
+        "Peers on the same tables: coverage of 95% intervals, size of 5% joint tests",
+        "design", "root", "not tested", "CR1 t", "Korn-Graubard", "at Kish size", "Welch",
+        "joint root", "Welch-James",
+    )  # fmt: skip
+
+    def cover(root, found):
+        return f"{found[np.isfinite(root)].mean():.3f}"
+
+    def own(root):
+        return cover(root, np.abs(root) <= TWO_SIDED), f"{1 - np.isfinite(root).mean():.2f}"
+
+    for k, icc, cv in (
+        (10, 0.2, 0.0),
+        (10, 0.2, 0.6),
+        (20, 0.2, 0.0),
+        (20, 0.2, 0.6),
+        (12, 0.5, 0.0),
+    ):
+        u, w, rate = simulate.clusters(rng, k, 6, N_TABLES, icc=icc, rate=0.3, size_cv=cv)
+        root = simulate.against_known(u, w, rate).root(0.0)
+        survey = korn_graubard(u, w, rate, kish=False, clusters=True)
+        report.add(
+            f"6 x {k} clusters, icc {icc}, size cv {cv}, rate .3", *own(root),
+            cover(root, t_interval(u, w, rate)), cover(root, survey), "", "", "", "",
+        )  # fmt: skip
+    u, w, mean = simulate.clusters(rng, 15, 6, N_TABLES, icc=0.3)
+    root = simulate.against_known(u, w, mean).root(0.0)
+    t = cover(root, t_interval(u, w, mean))
+    report.add("6 x 15 clusters, icc .3, lognormal", *own(root), t, "", "", "", "", "")
+    for n, cv, rate in ((40, 2.0, 0.2), (200, 2.0, 0.2), (40, 1.0, 0.5), (100, 1.0, 0.1)):
+        u, w, _ = simulate.weighted_rows(rng, None, n, 6, cv, N_TABLES, rate=rate)
+        root = simulate.against_known(u, w, rate).root(0.0)
+        both = [cover(root, korn_graubard(u, w, rate, kish=kish)) for kish in (False, True)]
+        t = cover(root, t_interval(u, w, rate))
+        report.add(
+            f"6 x {n} rows, weights cv {cv:g}, rate {rate}", *own(root), t, *both, "", "", ""
+        )
+    designs = [
+        ("normal", 10, 12), ("normal", 30, 12), ("exponential", 10, 12), ("lognormal", 6, 30),
+        ("zero-inflated", 6, 40),
+    ]  # fmt: skip
+    for law, g, n in designs:
+        u, w, mean = simulate.rows(rng, law, [n] * g, N_TABLES)
+        root = simulate.against_population(u, w, centre=mean).root(0.0)
+        joint = np.mean(joint_test(root, share=w.sum(-1)).p_value <= 0.05)
+        james = welch_james(u.mean(-1), u.var(-1, ddof=1) / n, n - 1.0)
+        report.add(
+            f"{law} {g} x {n}, population", *own(root), "", "", "", cover(root, welch(u, w)),
+            f"{joint:.3f}", f"{np.mean(~(james > 0.05)):.3f}",
+        )  # fmt: skip
+    for law, n0, n1 in product(("normal", "exponential", "lognormal"), (4, 10), (4, 10)):
+        control, treated, error, bias, size = arms(rng, law, 8, n0, n1)
+        v0, v1 = control.var(-1, ddof=1) / n0, treated.var(-1, ddof=1) / n1
+        gap = control.mean(-1) - treated.mean(-1)
+        df = (v0 + v1) ** 2 / (v0**2 / (n0 - 1) + v1**2 / (n1 - 1))
+        joint = np.mean(joint_test(bias, share=size).p_value <= 0.05)
+        james = np.mean(welch_james(gap, v0 + v1, df) <= 0.05)
+        report.add(
+            f"{law}, 8 groups, arms {n0}+{n1}", *own(error), "", "", "",
+            cover(error, _welch(gap, v0, v1, n0, n1)), f"{joint:.3f}", f"{james:.3f}",
+        )  # fmt: skip
+    return report
+
+
+def power(rng):
+    """Detected shifts of a group, in standard errors; Welch's test beside it."""
+    report = Report(
+        "Power of two-sided 5% tests", "design", "shift up", "Welch", "shift down", "Welch"
+    )
+    designs = [
+        ("normal", 20, 280), ("exponential", 20, 280), ("lognormal", 40, 400), ("normal", 8, 60),
+        ("uniform", 12, 12),
+    ]  # fmt: skip
+    for law, n, m in designs:
+        u, w, mean = simulate.rows(rng, law, [n, m], N_TABLES)
+        sd = u[:, 1].std(axis=-1).mean() * np.sqrt(1 / n + 1 / m)
+        cells = []
+        for sign in (3.0, -3.0):
+            moved = u + w * np.array([sign * sd, 0.0])[:, None]
+            root = simulate.against_population(moved, w, centre=mean).root(0.0)[:, 0]
+            cells += [np.mean(np.abs(root) > TWO_SIDED), np.mean(~welch(moved, w)[:, 0])]
+        report.add(f"{law} {n} among {m}, 3 standard errors", *(f"{c:.3f}" for c in cells))
+    return report
+
+
+def main():
+    reports = [
+        make(np.random.default_rng([SEED, k]))
+        for k, make in enumerate(
+            (peers, power, rows_grid, clusters_grid, weights_grid, shapes_grid, arms_grid)
+        )
+    ]
+    claims, liberal = (sum(getattr(r, name) for r in reports) for name in ("claims", "liberal"))
+    head = (
+        f"# Few units: the grid\n\n{liberal} of {claims} rates are liberal: above .06 by more than "
+        "two Monte Carlo standard errors.\n"
+    )
+    text = head + "".join("\n".join(r.lines) + "\n" for r in reports)
+    Path(__file__).with_suffix(".md").write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
