@@ -211,8 +211,8 @@ def arms(rng, law, g, n0, n1):
 def arms_grid(rng):
     report = Report("Arms", "design", "two-sided", "greater", "less", "joint", "not tested")
     for law, (n0, n1), g in product(
-        ("normal", "exponential", "lognormal", "uniform"),
-        ((3, 3), (4, 4), (10, 10), (6, 40), (50, 50)),
+        ("normal", "exponential", "lognormal", "zero-inflated", "uniform"),
+        ((3, 3), (4, 4), (10, 10), (6, 40), (30, 30), (50, 50)),
         (2, 10),
     ):
         _, _, error, bias, size = arms(rng, law, g, n0, n1)

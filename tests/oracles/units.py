@@ -50,7 +50,7 @@ def law(sides, coefficients, pooled):
     """Estimate, standard error, degrees of freedom and the range of skewness of a contrast."""
     v_pool, g_pool = pooled
     estimate = variance = spread = third = satterthwaite = scatter = 0.0
-    own2 = own3 = noise = 0.0
+    own2 = own3 = noise = shape = 0.0
     parts = []
     for s, c in zip(sides, coefficients, strict=True):
         s2, s3 = float(np.sum(s["h"] ** 2)), float(np.sum(s["h"] ** 3))
@@ -60,7 +60,8 @@ def law(sides, coefficients, pooled):
         estimate += c * s["mean"]
         variance += c**2 * max(s["v"], 0.25 * min(1.0, 20 * s2) * v_pool) * s2
         spread += c**2 * model * s2
-        third += c**3 * skewness * model**1.5 * s3
+        third += c**3 * skewness * v_pool**1.5 * s3
+        shape += c**2 * v_pool * s2
         satterthwaite += (c**2 * model * s2) ** 2 / s["df"]
         scatter += c**2 * s["scatter"]
         m = max(1 / s2, 3.01)
@@ -79,7 +80,7 @@ def law(sides, coefficients, pooled):
             q /= math.sqrt(np.sum(s["h"] ** 4) * np.sum(t["h"] ** 4))
             shared += 2 * first * second * q / math.sqrt(s["df"] * t["df"])
     variance *= sum(x**2 for x in phi.values()) / scatter
-    borrowed = min(max(third / spread**1.5, -0.6), 0.6)
+    borrowed = min(max(third / shape**1.5, -0.6), 0.6)
     own, se = own3 / own2**1.5, math.sqrt(noise / own2**3)
     near = min(max(min(max(borrowed, own - se / 2), own + se / 2), -0.6), 0.6)
     return {

@@ -53,6 +53,7 @@ __all__ = [
     "normal_root",
     "pooled_shape",
     "quotient",
+    "shape_is_unknown",
     "shrunk_correlation",
     "side_contrast",
 ]
@@ -145,8 +146,13 @@ class Contrast:
         The contrast.
     variance : array
         Its estimated variance: unbiased, and at least part of the pooled one.
-    model_variance, model_third : array
-        Second and third cumulant with the shape borrowed.
+    model_variance : array
+        Its variance with that of the sides drawn towards the pooled one; for the degrees of
+        freedom.
+    shape_variance, shape_third : array
+        Second and third cumulant with the shape borrowed, the variance wholly. An outlier raises
+        the mean and the variance of its side together; were the skewness of the contrast to follow
+        that variance, it would favour the side of the outlier.
     satterthwaite : array
         Sum of (model variance of a side)^2 over its degrees of freedom.
     own_variance, own_third, own_third_variance : array
@@ -160,7 +166,8 @@ class Contrast:
     estimate: FloatArray
     variance: FloatArray
     model_variance: FloatArray
-    model_third: FloatArray
+    shape_variance: FloatArray
+    shape_third: FloatArray
     satterthwaite: FloatArray
     own_variance: FloatArray
     own_third: FloatArray
@@ -179,7 +186,8 @@ class Contrast:
             estimate=value,
             variance=variance,
             model_variance=variance,
-            model_third=zero,
+            shape_variance=variance,
+            shape_third=zero,
             satterthwaite=zero,
             own_variance=variance,
             own_third=zero,
@@ -233,7 +241,8 @@ _DEGREE = {
     "estimate": 1,
     "variance": 2,
     "model_variance": 2,
-    "model_third": 3,
+    "shape_variance": 2,
+    "shape_third": 3,
     "satterthwaite": 4,
     "own_variance": 2,
     "own_third": 3,
@@ -274,7 +283,8 @@ def side_contrast(sums: UnitSums, shape: Shape) -> Contrast:
     v = quotient(sums.scatter, sums.variance_factor)
     third = quotient(sums.third_scatter, sums.third_factor)
     own = sums.n / (sums.n + _BORROW)
-    model = own * v + (1.0 - own) * shape.variance
+    pooled = np.broadcast_to(shape.variance, v.shape)
+    model = own * v + (1.0 - own) * pooled
     skewness = own * quotient(third, v**1.5) + (1.0 - own) * shape.skewness
     floor = _FLOOR * np.minimum(1.0, _FLOOR_UNITS * s2) * shape.variance
     spread = model * s2
@@ -286,7 +296,8 @@ def side_contrast(sums: UnitSums, shape: Shape) -> Contrast:
         estimate=sums.mean,
         variance=np.maximum(v, floor) * s2,
         model_variance=spread,
-        model_third=skewness * model**1.5 * s3,
+        shape_variance=pooled * s2,
+        shape_third=skewness * pooled**1.5 * s3,
         satterthwaite=satterthwaite,
         own_variance=v * s2,
         own_third=third * s3,
@@ -495,7 +506,7 @@ def contrast_law(contrast: Contrast, *, shape: ShapeRule = "checked") -> Contras
     low = high = np.zeros_like(c.variance)
     if shape != "none":
         limit = _LARGEST_SKEWNESS
-        low = high = np.clip(quotient(c.model_third, c.model_variance**1.5), -limit, limit)
+        low = high = np.clip(quotient(c.shape_third, c.shape_variance**1.5), -limit, limit)
     if shape == "checked":
         own = quotient(c.own_third, c.own_variance**1.5)
         doubt = _DOUBT * np.sqrt(quotient(c.own_third_variance, c.own_variance**3))
@@ -569,6 +580,24 @@ def likelihood_is_long_enough(n_eff: AnyArray | float, skewness: AnyArray | floa
     """
     size = np.asarray(n_eff, np.float64)
     return (size >= 20.0) & (np.abs(skewness) <= 0.2 * np.sqrt(size))
+
+
+def shape_is_unknown(n_pool: AnyArray | float, n_eff: AnyArray | float) -> BoolArray:
+    """Whether there was too little to borrow a shape from.
+
+    Parameters
+    ----------
+    n_pool : array
+        Units of the pooled shape.
+    n_eff : array
+        Effective units of the smaller side.
+
+    Returns
+    -------
+    array of bool
+        Below 50 units of the same kind and 30 on a side: right only if values are not very skewed.
+    """
+    return (np.asarray(n_pool) < 50.0) & (np.asarray(n_eff) < 30.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,6 +19,7 @@ from equipoise.stats.small_samples import (
     likelihood_is_long_enough,
     normal_root,
     pooled_shape,
+    shape_is_unknown,
     side_contrast,
 )
 from equipoise.stats.unit_sums import CrossSums, UnitSums
@@ -196,7 +197,8 @@ def test_nothing_varies():
 def contrast(third=0.0, own=0.0, doubt=0.0):
     one = np.ones(1)
     return Contrast(
-        estimate=2 * one, variance=one, model_variance=one, model_third=third * one,
+        estimate=2 * one, variance=one, model_variance=one, shape_variance=one,
+        shape_third=third * one,
         satterthwaite=one / 9, own_variance=one, own_third=own * one,
         own_third_variance=doubt**2 * one, scatter=one, n_units=10 * one, n_eff=10 * one,
         df=9 * one,
@@ -334,6 +336,12 @@ def test_likelihood_is_long_enough_from_twenty_units_of_little_skewness():
     assert not likelihood_is_long_enough(19, 0.0)
     assert likelihood_is_long_enough(100, 2.0)
     assert not likelihood_is_long_enough(99, 2.0)
+
+
+def test_shape_is_unknown_with_little_to_borrow_and_few_units():
+    assert shape_is_unknown(49, 29.9)
+    assert not shape_is_unknown(50, 4)
+    assert shape_is_unknown([10, 200], [30, 5]).tolist() == [False, False]
 
 
 def test_influence_correlation_of_group_and_rest_is_minus_one():

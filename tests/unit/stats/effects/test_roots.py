@@ -55,7 +55,7 @@ def test_links_of_clusters_that_do_not_span_change_nothing():
     p = 8
     empty = QuantityCross(product=np.zeros((p, p, 3, 3)), w2w2=np.zeros((p, p)))
     plain, linked = difference_contrasts(sums), difference_contrasts(sums, cross=empty)
-    for name in ("estimate", "variance", "model_third", "satterthwaite"):
+    for name in ("estimate", "variance", "shape_third", "satterthwaite"):
         for part in ("error", "bias"):
             first, second = (getattr(getattr(x, part), name) for x in (plain, linked))
             assert_allclose(first, second, rtol=1e-9, atol=1e-14)
