@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from equipoise.stats.improvement.splits import combine_splits
+from equipoise.stats.improvement.frontier import combine_splits
 from equipoise.stats.improvement.test import ImprovementQuestion, improvement_test
 from equipoise.stats.improvement.utilities import (
     BootstrapDraws,

@@ -6,7 +6,7 @@ from sklearn.linear_model import LinearRegression
 
 from equipoise.search import TopShare, TrainingSample
 from equipoise.stats.improvement.capacity import select_top
-from equipoise.stats.improvement.splits import combine_splits
+from equipoise.stats.improvement.frontier import combine_splits
 from equipoise.stats.improvement.test import ImprovementQuestion, gap_direction, improvement_test
 from equipoise.stats.improvement.utilities import estimate_utilities
 from support.rates import assert_at_least, assert_at_most

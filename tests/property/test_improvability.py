@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from equipoise.stats.improvement.splits import combine_splits
+from equipoise.stats.improvement.frontier import combine_splits
 from equipoise.stats.improvement.test import ImprovementQuestion, improvement_test
 from equipoise.stats.improvement.utilities import estimate_utilities
 

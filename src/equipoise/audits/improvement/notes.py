@@ -8,7 +8,7 @@ from scipy import special
 from equipoise._typing import SplitRule
 from equipoise.audits.improvement.form import Form, SplitResult
 from equipoise.results.finding import Note
-from equipoise.stats.improvement.splits import combine_splits
+from equipoise.stats.improvement.frontier import combine_splits
 
 __all__ = ["remarks"]
 

@@ -13,8 +13,12 @@ from equipoise.audits.improvement.notes import remarks
 from equipoise.audits.improvement.questions import Curve, ImprovementDetails
 from equipoise.results.finding import ConfidenceInterval, Decision, Finding, JointTest, Note
 from equipoise.results.result import AuditResult
-from equipoise.stats.improvement.frontier import DeltaCurve, delta_curve
-from equipoise.stats.improvement.splits import central_p_value, combine_splits
+from equipoise.stats.improvement.frontier import (
+    DeltaCurve,
+    central_p_value,
+    combine_splits,
+    delta_curve,
+)
 from equipoise.stats.improvement.test import CriterionTest
 
 __all__ = ["not_tested", "result"]

@@ -12,8 +12,7 @@ from equipoise.audits.improvement.form import SplitResult
 from equipoise.data.metrics import Metric
 from equipoise.exceptions import GroupTooSmallError
 from equipoise.search.sample import Algorithm, Utility
-from equipoise.stats.improvement.capacity import select_top
-from equipoise.stats.improvement.cutoff import ScoredDecisions, with_estimated_cutoffs
+from equipoise.stats.improvement.capacity import ScoredDecisions, select_top, with_estimated_cutoffs
 from equipoise.stats.improvement.frontier import SplitEvidence
 from equipoise.stats.improvement.test import (
     MIN_SUPPORT,

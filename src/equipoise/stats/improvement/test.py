@@ -1,6 +1,6 @@
 r"""Test whether a candidate improves on the status quo in every respect at once.
 
-Each requirement is a contrast of the joint vector of utilities (`stats.paired_utilities`): more
+Each requirement is a contrast of the joint vector of utilities (see `utilities`): more
 accuracy for every group, a smaller gap for every fairness criterion. The candidate is an
 improvement only if all hold, so the p-value is the largest of theirs (intersection-union).
 
@@ -20,8 +20,13 @@ from scipy import special
 from equipoise._checks import check_number, check_option
 from equipoise._typing import AnyArray, FloatArray, ImprovementMethod, Inference, MarginScale
 from equipoise.exceptions import GroupTooSmallError, InvalidParameterError
-from equipoise.stats.improvement.contrasts import ContrastLaw, ContrastLine, drawn, standard_error
-from equipoise.stats.improvement.utilities import UtilityEstimates
+from equipoise.stats.improvement.utilities import (
+    ContrastLaw,
+    ContrastLine,
+    UtilityEstimates,
+    bootstrap_draws,
+    standard_error,
+)
 
 __all__ = [
     "MIN_SUPPORT",
@@ -406,7 +411,7 @@ def _squared_p_values(
         gradients = 2.0 * (a * gaps[1] - np.outer(keep * b, gaps[0]))
         se = np.array([standard_error(row, estimates.covariance) for row in gradients])
         return np.where(se > 0, special.ndtr(statistic / np.where(se > 0, se, 1.0)), 1.0)
-    draws = drawn(estimates)
+    draws = bootstrap_draws(estimates)
     b_star, a_star = (draws.value @ gaps.T).T[:, :, None]
     defined = draws.defined[:, gaps.any(axis=0)].all(axis=1, keepdims=True)
     extreme = (a_star**2 - keep * b_star**2 <= 2.0 * statistic) | ~defined

@@ -3,7 +3,6 @@ import pytest
 from scipy import stats
 
 from equipoise.exceptions import GroupTooSmallError, InvalidParameterError
-from equipoise.stats.improvement.contrasts import ContrastLine
 from equipoise.stats.improvement.test import (
     ImprovementQuestion,
     gap_direction,
@@ -12,6 +11,7 @@ from equipoise.stats.improvement.test import (
 )
 from equipoise.stats.improvement.utilities import (
     BootstrapDraws,
+    ContrastLine,
     UtilityEstimates,
     estimate_utilities,
 )
