@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from equipoise.stats.inequality.benefit_moments import BenefitMoments
+from equipoise.stats.inequality.benefits import BenefitMoments
 from equipoise.stats.inequality.cap import check_cap, index_cap, kappa_scheme
-from equipoise.stats.inequality.comparison import compare_paired
 from equipoise.stats.inequality.decomposition import (
     between_interval,
     between_test,
+    compare_paired,
     decompose,
     log_interval,
 )

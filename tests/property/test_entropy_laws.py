@@ -3,7 +3,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from equipoise.stats.inequality.benefit_moments import BenefitMoments
+from equipoise.stats.inequality.benefits import BenefitMoments
 from equipoise.stats.inequality.decomposition import (
     between_interval,
     between_test,

@@ -9,12 +9,14 @@ import pytest
 from scipy import optimize
 
 from equipoise.exceptions import InvalidParameterError
-from equipoise.stats.inequality.benefit_moments import BenefitMoments
+from equipoise.stats.inequality.benefits import BenefitMoments
 from equipoise.stats.inequality.cap import index_cap, kappa_scheme
 from equipoise.stats.inequality.decomposition import decompose
-from equipoise.stats.inequality.errors import cost_free_mean, deviation_slope, error_cost
 from equipoise.stats.inequality.geometry import (
+    cost_free_mean,
+    deviation_slope,
     domain_parallelogram,
+    error_cost,
     index_from_error_rates,
     index_from_mean,
     is_monotone,

@@ -3,7 +3,7 @@
 import numpy as np
 
 from equipoise.moments import CellMoments
-from equipoise.stats.inequality.benefit_moments import BenefitMoments
+from equipoise.stats.inequality.benefits import BenefitMoments
 from equipoise.stats.inequality.index import kernel
 
 SPEICHER_90 = ([0.0, 1.0, 2.0], [0.06, 0.90, 0.04])

@@ -13,6 +13,7 @@ from scipy import special
 from equipoise._typing import FloatArray
 
 __all__ = [
+    "clopper_pearson",
     "constrained_rates",
     "contrast_score",
     "deviance",
@@ -102,6 +103,47 @@ def exact_tail(
         half = 0.5 * (greater + less - 1.0)
         return greater - half, less - half
     return greater, less
+
+
+def clopper_pearson(
+    successes: FloatArray | float, n: FloatArray | float, *, tail: float
+) -> tuple[FloatArray, FloatArray]:
+    """Lower and upper bounds of proportions, each missed with probability at most `tail`.
+
+    Parameters
+    ----------
+    successes, n : array
+        Counts, of any shapes that broadcast.
+    tail : float
+        Probability on each side: 0.025 gives 95% intervals.
+
+    Returns
+    -------
+    low, high : array
+
+    References
+    ----------
+    .. [1] C. J. Clopper and E. S. Pearson (1934), The use of confidence or fiducial limits
+       illustrated in the case of the binomial, Biometrika 26, 404-413.
+       doi:10.1093/biomet/26.4.404.
+
+    Examples
+    --------
+    Nobody in ten was harmed. How many might be?
+
+    >>> low, high = clopper_pearson(0, 10, tail=0.025)
+    >>> float(low), round(float(high), 3)
+    (0.0, 0.308)
+
+    Up to 31%.
+    """
+    x, size = np.broadcast_arrays(
+        np.asarray(successes, dtype=np.float64), np.asarray(n, dtype=np.float64)
+    )
+    some, missed = np.maximum(x, 1.0), np.maximum(size - x, 1.0)
+    low = np.where(x <= 0.0, 0.0, special.betaincinv(some, size - some + 1.0, tail))
+    high = np.where(x >= size, 1.0, special.betainccinv(size - missed + 1.0, missed, tail))
+    return low, high
 
 
 def difference_fit(

@@ -3,6 +3,7 @@ import pytest
 from scipy import stats
 
 from equipoise.stats.binomial import (
+    clopper_pearson,
     constrained_rates,
     contrast_score,
     deviance,
@@ -163,3 +164,10 @@ def test_coverage_of_one_binomial_is_the_known_one(n, rate, pure, ratio, exact, 
     for half, expected in ((False, exact), (True, mid)):
         p = 2 * np.minimum(*exact_tail(x, size, c, mid=half))
         np.testing.assert_allclose(chance[p > 0.05].sum(), expected, atol=6e-4)
+
+
+def test_clopper_pearson_inverts_the_exact_tails():
+    x, n = np.array([0.0, 1.0, 7.0, 20.0, 20.0]), np.array([20.0, 20.0, 20.0, 20.0, 20.0])
+    low, high = clopper_pearson(x, n, tail=0.03)
+    expected = [stats.binomtest(int(k), 20).proportion_ci(0.94, method="exact") for k in x]
+    np.testing.assert_allclose(np.stack([low, high], axis=1), expected, rtol=1e-9)

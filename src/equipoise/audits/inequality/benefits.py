@@ -17,8 +17,7 @@ from equipoise.design.benefits import BenefitDesign, benefit_design
 from equipoise.exceptions import DataError, InvalidParameterError, MissingValuesError
 from equipoise.moments import CellMoments, merge_cells
 from equipoise.results.finding import Note
-from equipoise.stats.inequality.benefit_moments import BenefitMoments
-from equipoise.stats.inequality.benefits import SPEICHER, check_matrix
+from equipoise.stats.inequality.benefits import SPEICHER, BenefitMoments, check_matrix
 from equipoise.stats.inequality.cap import IndexCap, KappaScheme, index_cap
 from equipoise.stats.inequality.index import check_order
 

@@ -1,26 +1,35 @@
-r"""What a decision is worth to the person: benefit matrices, hard and soft benefits.
+r"""What a decision is worth to the person: benefit matrices, benefits, and their sums by group.
 
 A benefit matrix has :math:`B_{ij}`, the benefit of the decision i for a person whose outcome is j.
+The sums of relative benefits by group are what every number about an entropy index is made of.
 """
 
 from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
-from scipy import optimize, special
+from scipy import optimize
 
 from equipoise._checks import check_finite, check_fraction
-from equipoise._typing import FloatArray, IntArray
+from equipoise._typing import AnyArray, FloatArray, IntArray
 from equipoise.exceptions import InvalidParameterError
-from equipoise.stats.inequality.index import check_order, entropy_index
+from equipoise.moments import CellMoments, transform_quantities
+from equipoise.stats.binomial import clopper_pearson
+from equipoise.stats.inequality.index import (
+    check_benefits,
+    check_order,
+    entropy_index,
+    kernel,
+    mean_benefit,
+)
 
 __all__ = [
     "SPEICHER",
+    "BenefitMoments",
     "ExactBounds",
     "check_matrix",
     "exact_bounds",
     "hard_benefits",
-    "proportion_interval",
     "soft_benefits",
 ]
 
@@ -176,11 +185,9 @@ def exact_bounds(
     a, b = check_order(order), check_matrix(matrix, size=2)
     tail = (1.0 - check_fraction("confidence_level", confidence_level)) / 3.0
     n0, n1 = counts.sum(axis=0)
-    box = [
-        proportion_interval(n1, n0 + n1, confidence_level=1.0 - tail),
-        proportion_interval(counts[1, 0], n0, confidence_level=1.0 - tail),
-        proportion_interval(counts[0, 1], n1, confidence_level=1.0 - tail),
-    ]
+    events, trials = np.rint([[n1, counts[1, 0], counts[0, 1]], [n0 + n1, n0, n1]])
+    ends = clopper_pearson(events, trials, tail=tail / 2.0)
+    box = [(float(low), float(high)) for low, high in zip(*ends, strict=True)]
 
     def index(at: FloatArray) -> float:
         p, u, v = at
@@ -195,24 +202,6 @@ def exact_bounds(
     return ExactBounds(low=low, high=high, base_rate=box[0], fpr=box[1], fnr=box[2])
 
 
-def proportion_interval(
-    events: float, trials: float, *, confidence_level: float = 0.95
-) -> tuple[float, float]:
-    """Return the Clopper-Pearson interval of a proportion.
-
-    Examples
-    --------
-    >>> low, high = proportion_interval(0, 10)
-    >>> low, round(high, 3)
-    (0.0, 0.308)
-    """
-    k, n = round(events), round(trials)
-    tail = (1.0 - check_fraction("confidence_level", confidence_level)) / 2.0
-    low = 0.0 if k == 0 else float(special.betaincinv(k, n - k + 1, tail))
-    high = 1.0 if k == n else float(special.betainccinv(k + 1, n - k, tail))
-    return low, high
-
-
 def _labels(name: str, values: object, size: int) -> IntArray:
     labels = check_finite(name, values, ndim=1)
     codes = labels.astype(np.int64)
@@ -224,3 +213,135 @@ def _labels(name: str, values: object, size: int) -> IntArray:
             f" found {', '.join(found)}. Pass a larger matrix or recode the labels."
         )
     return codes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BenefitMoments:
+    r"""Sums of :math:`(1, x, \tilde f_a(x))` by group, x = benefit / mean benefit.
+
+    Parameters
+    ----------
+    order : float
+        a.
+    mean : float
+        Mean benefit, in the unit of the data.
+    moments : CellMoments
+        One cell for each group, three quantities.
+    """
+
+    order: float
+    mean: float
+    moments: CellMoments
+
+    @classmethod
+    def from_rows(
+        cls,
+        benefits: object,
+        group: object = None,
+        *,
+        order: float = 1.0,
+        n_groups: int | None = None,
+        cluster: AnyArray | None = None,
+        weight: AnyArray | None = None,
+        count: AnyArray | None = None,
+    ) -> "BenefitMoments":
+        """Sum rows in memory.
+
+        Parameters
+        ----------
+        benefits : array of shape (n,)
+            Benefit of each row.
+        group : array of shape (n,), optional
+            Group of each row, 0 to G - 1; by default one group.
+        order : float, default 1
+            Order of the index.
+        n_groups : int, optional
+            G.
+        cluster, weight, count : array of shape (n,), optional
+            Unit of each row; its sampling weight; how many identical rows it stands for.
+
+        Returns
+        -------
+        BenefitMoments
+        """
+        a = check_order(order)
+        b = check_benefits(benefits, a)
+        code = np.zeros(len(b), dtype=np.int64) if group is None else np.asarray(group)
+        ones = np.ones(len(b))
+        omega = ones if weight is None else np.asarray(weight, dtype=np.float64)
+        copies = ones if count is None else np.asarray(count, dtype=np.float64)
+        mean = mean_benefit(b, omega * copies)
+        x = b / mean
+        moments = CellMoments.from_rows(
+            np.stack([ones, x, kernel(x, a)], axis=1),
+            code,
+            n_cells=n_groups,
+            cluster=cluster,
+            weight=weight,
+            count=count,
+        )
+        return cls(order=a, mean=mean, moments=moments)
+
+    @classmethod
+    def from_levels(
+        cls, levels: object, indicators: CellMoments, *, order: float = 1.0
+    ) -> "BenefitMoments":
+        """Take counts of people by benefit level, such as the four outcomes of a 2 x 2 matrix.
+
+        Parameters
+        ----------
+        levels : array of shape (L,)
+            Benefit of each level.
+        indicators : CellMoments
+            One cell for each group; quantity l is the indicator of level l.
+        order : float, default 1
+            Order of the index.
+
+        Returns
+        -------
+        BenefitMoments
+        """
+        a = check_order(order)
+        size = indicators.total.sum(axis=0)
+        b = check_finite("levels", levels, ndim=1)
+        # A level that nobody has must not forbid an order, nor make the kernel infinite.
+        b = np.where(size > 0.0, b, b[np.argmax(size)])
+        check_benefits(b, a)
+        mean = mean_benefit(b, size)
+        x = b / mean
+        change = np.stack([np.ones(len(x)), x, kernel(x, a)])
+        return cls(order=a, mean=mean, moments=transform_quantities(indicators, change))
+
+    @classmethod
+    def from_powers(cls, powers: CellMoments, *, order: float = 1.0) -> "BenefitMoments":
+        """Take sums of benefits and of their powers, as a database gives them in one scan.
+
+        Parameters
+        ----------
+        powers : CellMoments
+            One cell for each group; the quantities are 1, b and `b ** order` (order 0: `ln b`,
+            order 1: `b ln b`).
+        order : float, default 1
+            Order of the index. Within 1e-4 of 0 or 1, but not equal, digits are lost.
+
+        Returns
+        -------
+        BenefitMoments
+        """
+        a = check_order(order)
+        whole = powers.total.sum(axis=0)
+        mean = mean_benefit(whole[1:2] / whole[0], np.ones(1))
+        if not np.isfinite(powers.product).all():
+            raise InvalidParameterError(
+                f"benefits to the power {a:g} overflow. Pass an `order` closer to zero, or benefits"
+                " in a larger unit."
+            )
+        change = np.zeros((3, 3))
+        change[0, 0], change[1, 1] = 1.0, 1.0 / mean
+        if a == 0.0:
+            change[2] = [np.log(mean) - 1.0, 1.0 / mean, -1.0]
+        elif a == 1.0:
+            change[2] = [1.0, -(1.0 + np.log(mean)) / mean, 1.0 / mean]
+        else:
+            change[2] = np.array([a - 1.0, -a / mean, mean**-a]) / (a * (a - 1.0))
+        return cls(order=a, mean=mean, moments=transform_quantities(powers, change))

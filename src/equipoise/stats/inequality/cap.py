@@ -22,8 +22,8 @@ from equipoise._checks import check_fraction, check_number, check_option
 from equipoise._typing import CapCorner, DecisionKind, FloatArray
 from equipoise.exceptions import InvalidParameterError
 from equipoise.moments import CellMoments
-from equipoise.stats.inequality.benefit_moments import BenefitMoments
-from equipoise.stats.inequality.benefits import proportion_interval
+from equipoise.stats.binomial import clopper_pearson
+from equipoise.stats.inequality.benefits import BenefitMoments
 from equipoise.stats.inequality.decomposition import decompose
 from equipoise.stats.inequality.geometry import index_from_error_rates, two_level_index
 from equipoise.stats.inequality.index import check_order
@@ -351,10 +351,11 @@ def check_cap(
     plain = np.array_equal(people.product[0], np.diag(size))
     exact = bool(plain and min(size[harm], size[benign]) < FEW_EVENTS)
     if exact:
-        # Two one-sided bounds at half the error each are two-sided intervals at the same level.
-        harms = proportion_interval(size[harm], n_harmed, confidence_level=1.0 - tail)
-        benigns = proportion_interval(size[benign], n_spared, confidence_level=1.0 - tail)
-        low, high = benigns[0] - scheme.kappa * harms[1], benigns[1] - scheme.kappa * harms[0]
+        # Either bound of the contrast takes one of each rate, at half the error.
+        trials = np.rint([n_harmed, n_spared])
+        least, most = clopper_pearson(np.rint(size[[harm, benign]]), trials, tail=tail / 2.0)
+        low = float(least[1] - scheme.kappa * most[0])
+        high = float(most[1] - scheme.kappa * least[0])
     parts = decompose(BenefitMoments.from_levels(scheme.levels, people, order=order))
     index_high = None
     if parts.total > 0.0:

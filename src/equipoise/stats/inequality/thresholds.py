@@ -14,6 +14,7 @@ from scipy import special
 
 from equipoise._checks import check_fraction
 from equipoise._typing import BoolArray, DecisionKind, FloatArray
+from equipoise.stats.binomial import clopper_pearson
 from equipoise.stats.inequality.cap import FEW_EVENTS, KappaScheme
 from equipoise.stats.inequality.index import kernel
 
@@ -118,7 +119,9 @@ def contrast_shown(
         se = np.sqrt(v * (1.0 - v) / n_benign + kappa**2 * u * (1.0 - u) / n_harm)
         low = v - kappa * u - special.ndtri(1.0 - tail) * se
         few = np.minimum(harm, benign) < FEW_EVENTS
-        exact = _lower(benign, n_benign, tail) - kappa * _upper(harm, n_harm, tail)
+        least, _ = clopper_pearson(benign, n_benign, tail=0.5 * tail)
+        _, most = clopper_pearson(harm, n_harm, tail=0.5 * tail)
+        exact = least - kappa * most
         shown = np.where(few, exact, low) > 0.0
     return _harmless_is_allowed(shown, kind)
 
@@ -154,8 +157,8 @@ def cap_shown(
     if few.any():
         corner = np.linspace(0.0, 1.0, 9)
         high = high.copy()
-        ends_u = _lower(harm, n_harm, tail), _upper(harm, n_harm, tail)
-        ends_v = _lower(benign, n_benign, tail), _upper(benign, n_benign, tail)
+        ends_u = clopper_pearson(harm, n_harm, tail=0.5 * tail)
+        ends_v = clopper_pearson(benign, n_benign, tail=0.5 * tail)
         across = (
             ends_u[0][few, None, None]
             + (ends_u[1] - ends_u[0])[few, None, None] * (corner[None, :, None])
@@ -251,16 +254,3 @@ def _harmless_is_allowed(shown: BoolArray, kind: DecisionKind) -> BoolArray:
     allowed = np.asarray(shown).copy()
     allowed[-1 if kind == "punitive" else 0] = True
     return allowed
-
-
-def _upper(events: FloatArray, trials: float, tail: float) -> FloatArray:
-    """Clopper-Pearson upper bound at half the tail, at many counts at once."""
-    inside = np.minimum(events, trials - 1.0)
-    bound = special.betaincinv(inside + 1.0, trials - inside, 1.0 - 0.5 * tail)
-    return np.asarray(np.where(events >= trials, 1.0, bound))
-
-
-def _lower(events: FloatArray, trials: float, tail: float) -> FloatArray:
-    inside = np.maximum(events, 1.0)
-    bound = special.betaincinv(inside, trials - inside + 1.0, 0.5 * tail)
-    return np.asarray(np.where(events <= 0.0, 0.0, bound))

@@ -8,8 +8,12 @@ import equipoise as eq
 from equipoise.design import benefit_design
 from equipoise.exceptions import DataError, InvalidParameterError, MissingValuesError
 from equipoise.results.finding import Decision
-from equipoise.stats.inequality.benefit_moments import BenefitMoments
-from equipoise.stats.inequality.benefits import exact_bounds, hard_benefits, soft_benefits
+from equipoise.stats.inequality.benefits import (
+    BenefitMoments,
+    exact_bounds,
+    hard_benefits,
+    soft_benefits,
+)
 from equipoise.stats.inequality.decomposition import between_test, decompose
 from equipoise.stats.inequality.index import entropy_index
 from support.engines import ENGINES, on_engine

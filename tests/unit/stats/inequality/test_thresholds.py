@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 
 from equipoise.moments import CellMoments
-from equipoise.stats.inequality.benefits import SPEICHER, hard_benefits, proportion_interval
+from equipoise.stats.binomial import clopper_pearson
+from equipoise.stats.inequality.benefits import SPEICHER, hard_benefits
 from equipoise.stats.inequality.cap import check_cap, index_cap, kappa_scheme
 from equipoise.stats.inequality.index import entropy_index, kernel
 from equipoise.stats.inequality.thresholds import (
@@ -74,8 +75,8 @@ def test_rare_harm_in_the_cap_is_bounded_by_its_rectangle():
     score = np.concatenate([np.linspace(0, 0.5, 500), np.linspace(0.2, 1, 300)])
     path = threshold_path(score, y, np.array([0.499]))
     scheme = kappa_scheme(base_rate=0.375, kappa=3, kind="punitive")
-    u = proportion_interval(path.fp[1], 500, confidence_level=0.95)
-    v = proportion_interval(path.fn[1], 300, confidence_level=0.95)
+    u = clopper_pearson(path.fp[1], 500, tail=0.025)
+    v = clopper_pearson(path.fn[1], 300, tail=0.025)
     grid_u, grid_v = np.meshgrid(np.linspace(*u, 9), np.linspace(*v, 9))
     largest = float(scheme.index(grid_u, grid_v, order=1.0).max())
     for cap, expected in ((largest * 1.001, True), (largest * 0.999, False)):
