@@ -6,21 +6,29 @@ length p) and weights :math:`\omega_i`, a cell holds :math:`\sum \omega q` and
 :math:`t_s` is the sum of :math:`\omega q` over the unit's rows in the cell. Units that have rows in
 several cells leave a cross product for each pair of cells, so that the covariance between groups
 that share people is exact.
+
+Cells are a value: what `equipoise.data` hands over and `equipoise.stats` takes. They carry the
+labels of their cells, and they add.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from equipoise._checks import quoted
 from equipoise._typing import AnyArray, FloatArray, IntArray
+from equipoise.exceptions import InvalidParameterError
 
 __all__ = [
     "CellMoments",
     "CrossMoments",
     "linear_covariance",
     "merge_cells",
+    "number_cells",
+    "sum_by",
     "transform_quantities",
 ]
 
@@ -58,6 +66,26 @@ class CellMoments:
         Independent units in all: rows, or clusters.
     cross : CrossMoments, optional
         Present when units have rows in several cells.
+    columns : tuple of str
+        The group columns; empty for cells without labels.
+    labels : tuple of arrays of shape (K,)
+        Text label of each cell in each group column; cells are sorted by label.
+    sums : array of shape (K, m)
+        Further sums of which no products are needed; weights do not enter.
+    dropped : int
+        Rows left out because a value was missing.
+
+    Examples
+    --------
+    The cells of two sites add: groups that only one site has are kept.
+
+    >>> import numpy as np
+    >>> def site(groups, selected):
+    ...     cells = CellMoments.from_rows(selected, np.arange(len(groups)))
+    ...     return replace(cells, columns=("sex",), labels=(np.array(groups, dtype=object),))
+    >>> both = site(["F", "M"], [1.0, 0.0]) + site(["M", "X"], [1.0, 1.0])
+    >>> both.labels[0].tolist(), both.n.tolist(), both.total[:, 0].tolist()
+    (['F', 'M', 'X'], [1, 2, 1], [1.0, 1.0, 1.0])
     """
 
     n: IntArray
@@ -65,6 +93,10 @@ class CellMoments:
     product: FloatArray
     n_units: int
     cross: CrossMoments | None = None
+    columns: tuple[str, ...] = ()
+    labels: tuple[AnyArray, ...] = ()
+    sums: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
+    dropped: int = 0
 
     @classmethod
     def from_rows(
@@ -106,26 +138,61 @@ class CellMoments:
         weighted = q if weight is None else q * np.asarray(weight, dtype=np.float64)[:, None]
         n = np.bincount(code, weights=copies, minlength=size).round().astype(np.int64)
         if cluster is None:
-            total = _sum_by(code, weighted * copies[:, None], size)
+            total = sum_by(code, weighted * copies[:, None], size)
             outer = weighted[:, :, None] * weighted[:, None, :] * copies[:, None, None]
             return cls(
                 n=n,
                 total=total,
-                product=_sum_by(code, outer, size),
+                product=sum_by(code, outer, size),
                 n_units=round(float(copies.sum())),
             )
         _, unit = np.unique(np.asarray(cluster), return_inverse=True)
         n_units = int(unit.max(initial=-1)) + 1
         pairs, where = np.unique(unit * size + code, return_inverse=True)
-        part = _sum_by(where, weighted * copies[:, None], len(pairs))
+        part = sum_by(where, weighted * copies[:, None], len(pairs))
         part_cell = pairs % size
         return cls(
             n=n,
-            total=_sum_by(part_cell, part, size),
-            product=_sum_by(part_cell, part[:, :, None] * part[:, None, :], size),
+            total=sum_by(part_cell, part, size),
+            product=sum_by(part_cell, part[:, :, None] * part[:, None, :], size),
             n_units=n_units,
             cross=_cross_of(pairs // size, part_cell, part),
         )
+
+    def __add__(self, other: "CellMoments") -> "CellMoments":
+        """Join the cells of two tables that share no units; cells with equal labels are added."""
+        ours, theirs = (self.columns, self.total.shape[1]), (other.columns, other.total.shape[1])
+        if ours != theirs or (not self.columns and len(self.n) != len(other.n)):
+            raise InvalidParameterError(
+                f"cells add when they hold the same sums of the same groups; got {ours[1]} sums by"
+                f" {quoted(ours[0])} and {theirs[1]} by {quoted(theirs[0])}."
+            )
+        pairs = zip(self.labels, other.labels, strict=True)
+        cell, labels = number_cells([np.concatenate(pair) for pair in pairs])
+        if not self.columns:
+            cell = np.tile(np.arange(len(self.n)), 2)
+        crosses = [
+            (cells.cross, shift)
+            for cells, shift in ((self, 0), (other, len(self.n)))
+            if cells.cross is not None
+        ]
+        joined = CellMoments(
+            n=np.concatenate([self.n, other.n]),
+            total=np.concatenate([self.total, other.total]),
+            product=np.concatenate([self.product, other.product]),
+            n_units=self.n_units + other.n_units,
+            cross=CrossMoments(
+                first=np.concatenate([cross.first + shift for cross, shift in crosses]),
+                second=np.concatenate([cross.second + shift for cross, shift in crosses]),
+                product=np.concatenate([cross.product for cross, _ in crosses]),
+            )
+            if crosses
+            else None,
+            columns=self.columns,
+            sums=np.concatenate([self.sums, other.sums]),
+            dropped=self.dropped + other.dropped,
+        )
+        return merge_cells(joined, cell, labels=labels)
 
     def kernel(self, a: int, b: int) -> Any:
         """Sums over units of (total of quantity `a` in a cell) times (total of `b` in another).
@@ -179,7 +246,9 @@ def linear_covariance(moments: CellMoments, coefficients: list[Any]) -> FloatArr
     return covariance
 
 
-def merge_cells(moments: CellMoments, group: AnyArray) -> CellMoments:
+def merge_cells(
+    moments: CellMoments, group: AnyArray, *, labels: tuple[AnyArray, ...] = ()
+) -> CellMoments:
     """Return the moments of groups of cells; each cell belongs to one group.
 
     Parameters
@@ -188,6 +257,8 @@ def merge_cells(moments: CellMoments, group: AnyArray) -> CellMoments:
         Sums over K cells.
     group : array of shape (K,)
         Group of each cell, 0 to G - 1.
+    labels : tuple of arrays of shape (G,)
+        Of the groups in each of the columns; without them the groups have no labels.
 
     Returns
     -------
@@ -197,13 +268,13 @@ def merge_cells(moments: CellMoments, group: AnyArray) -> CellMoments:
     code = np.asarray(group, dtype=np.int64)
     size = int(code.max(initial=-1)) + 1
     n = np.bincount(code, weights=moments.n, minlength=size).round().astype(np.int64)
-    product = _sum_by(code, moments.product, size)
+    product = sum_by(code, moments.product, size)
     cross = None
     if moments.cross is not None:
         first, second = code[moments.cross.first], code[moments.cross.second]
         pair = moments.cross.product
         same = first == second
-        product += _sum_by(first[same], pair[same] + pair[same].transpose(0, 2, 1), size)
+        product += sum_by(first[same], pair[same] + pair[same].transpose(0, 2, 1), size)
         ordered = np.where((first > second)[:, None, None], pair.transpose(0, 2, 1), pair)
         key = np.minimum(first, second) * size + np.maximum(first, second)
         pairs, where = np.unique(key[~same], return_inverse=True)
@@ -211,14 +282,18 @@ def merge_cells(moments: CellMoments, group: AnyArray) -> CellMoments:
             cross = CrossMoments(
                 first=pairs // size,
                 second=pairs % size,
-                product=_sum_by(where, ordered[~same], len(pairs)),
+                product=sum_by(where, ordered[~same], len(pairs)),
             )
     return CellMoments(
         n=n,
-        total=_sum_by(code, moments.total, size),
+        total=sum_by(code, moments.total, size),
         product=product,
         n_units=moments.n_units,
         cross=cross,
+        columns=moments.columns if labels else (),
+        labels=labels,
+        sums=sum_by(code, moments.sums, size) if moments.sums.size else moments.sums,
+        dropped=moments.dropped,
     )
 
 
@@ -242,19 +317,46 @@ def transform_quantities(moments: CellMoments, change: FloatArray) -> CellMoment
         cross = CrossMoments(
             first=cross.first, second=cross.second, product=change @ cross.product @ change.T
         )
-    return CellMoments(
-        n=moments.n,
+    return replace(
+        moments,
         total=moments.total @ change.T,
         product=change @ moments.product @ change.T,
-        n_units=moments.n_units,
         cross=cross,
     )
 
 
-def _sum_by(code: AnyArray, values: FloatArray, size: int) -> FloatArray:
+def number_cells(labels: Sequence[AnyArray]) -> tuple[IntArray, tuple[AnyArray, ...]]:
+    """Number the distinct combinations of labels in sorted order.
+
+    Parameters
+    ----------
+    labels : sequence of arrays of shape (n,)
+        Text, one array for each column.
+
+    Returns
+    -------
+    cell : array of shape (n,)
+        Number of each combination.
+    labels : tuple of arrays of shape (K,)
+        Labels of each number.
+    """
+    code = np.zeros(len(labels[0]) if labels else 0, dtype=np.int64)
+    for column in labels:
+        # Not `numpy.unique`: arrays of text forget a NUL at the end.
+        levels = sorted(set(column.tolist()))
+        place = {label: k for k, label in enumerate(levels)}
+        code = code * len(levels) + np.fromiter((place[x] for x in column), np.int64, len(column))
+        # Renumbered after each column: products of many levels would overflow.
+        code = np.unique(code, return_inverse=True)[1]
+    first = np.unique(code, return_index=True)[1]
+    return code, tuple(column[first] for column in labels)
+
+
+def sum_by(code: AnyArray, values: FloatArray, size: int) -> FloatArray:
+    """Sum an array over its first axis by code; the result has shape (size, ...)."""
     flat = values.reshape(len(values), -1)
     sums = [np.bincount(code, weights=column, minlength=size) for column in flat.T]
-    return np.stack(sums, axis=1).reshape((size, *values.shape[1:]))
+    return np.array(sums).T.reshape((size, *values.shape[1:]))
 
 
 def _cross_of(unit: IntArray, cell: IntArray, part: FloatArray) -> CrossMoments | None:
@@ -272,5 +374,5 @@ def _cross_of(unit: IntArray, cell: IntArray, part: FloatArray) -> CrossMoments 
     a, b = np.concatenate(first), np.concatenate(second)
     k = int(cell.max()) + 1
     pairs, where = np.unique(cell[a] * k + cell[b], return_inverse=True)
-    product = _sum_by(where, part[a][:, :, None] * part[b][:, None, :], len(pairs))
+    product = sum_by(where, part[a][:, :, None] * part[b][:, None, :], len(pairs))
     return CrossMoments(first=pairs // k, second=pairs % k, product=product)

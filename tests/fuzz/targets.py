@@ -8,6 +8,7 @@ from pathlib import Path
 import equipoise as eq
 from equipoise.exceptions import EquipoiseError
 from equipoise.plans.plan import read_plan
+from support.asking import answer_of
 
 __all__ = ["SEEDS", "TARGETS"]
 
@@ -51,7 +52,7 @@ def _plan(content: bytes) -> None:
 def _csv(content: bytes) -> None:
     """Read a file and count its labels by group."""
     with _audit_of(content) as audit:
-        audit.table.label_cells(("y_true", "y_pred"))
+        answer_of(audit.table.label_sums(("y_true", "y_pred")))
 
 
 def _audit(content: bytes) -> None:

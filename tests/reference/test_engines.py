@@ -12,14 +12,16 @@ import pyarrow as pa
 import pytest
 
 import equipoise as eq
+from equipoise.audits.asking import ask
 from equipoise.audits.improvement import decision_cells, decision_rows
 from equipoise.audits.improvement.decision_rows import read_rows
 from equipoise.audits.scores import sample as score_sample
-from equipoise.data.parts import SparkParts
 from equipoise.data.roles import Roles
-from equipoise.data.table import Table
+from equipoise.data.spark import SparkParts
+from equipoise.data.table import Quantity, Rows, Table
 from equipoise.exceptions import DataError, MissingDependencyError
 from equipoise.stats.improvement.capacity import select_top
+from support.asking import answer_of
 from support.engines import spark_session
 from support.soundness import differences
 
@@ -191,8 +193,8 @@ def test_counted_decisions_are_those_about_rows(score, capacity, monkeypatch):
     decile = (ROWS.column("other").to_numpy() * 10).round()
     rows = ROWS.append_column("decile", pa.array(decile))
     table = Table(rows, Roles(group=("veteran",), missing="drop", weight="weight", **SCORE))
-    counted = decision_cells.read_cells(table, ["ppv"], candidate=score, capacity=capacity)
-    each = read_rows(table, ["ppv"], candidate=score, features=False)
+    counted = ask(decision_cells.read_cells(table, ["ppv"], candidate=score, capacity=capacity))
+    each = ask(read_rows(table, ["ppv"], candidate=score, features=False))
     chosen = [select_top(s, capacity, weight=each.weight) for s in (each.score, each.candidate)]
     assert len(counted.count) < len(each.y)
     assert counted.count.sum() == len(each.y)
@@ -249,7 +251,7 @@ def test_workers_that_cannot_import_equipoise_are_named(spark_rows, monkeypatch,
 def test_an_error_in_a_worker_is_one_line(spark_rows):
     roles = Roles(group=("veteran",), missing="drop", **SCORE)
     table = Table(spark_rows, roles)
-    narrow = table.narrow({"s": table.y_score}, {"y_score": "number"})
+    narrow = answer_of(Rows(table.sums([Quantity.of(table.y_score)], {"y_score": "number"})))
     with (
         SparkParts(narrow) as parts,
         pytest.raises(DataError, match=r"^The workers of Spark could not [^\n]*no attribute 't'$"),

@@ -10,7 +10,7 @@ import pytest
 import equipoise as eq
 from equipoise.audits.disparity import measure
 from equipoise.audits.improvement import decision_rows
-from equipoise.data.parts import SparkParts
+from equipoise.data.spark import SparkParts
 from reference.test_engines import CASES, ROWS
 from support.engines import spark_session
 

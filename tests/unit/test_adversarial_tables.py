@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import equipoise as eq
-from equipoise.data.cells import MAX_CELLS
+from equipoise.data.groups import MAX_CELLS
 from equipoise.exceptions import (
     DataError,
     EquipoiseError,

@@ -38,8 +38,13 @@ class Audit:
         Columns of the outcome, the decision and the score, as far as known.
     treatment, effect_pred : str, optional
         Columns of the arm (0 or 1) and the predicted effect; the outcome is `y_true`.
+    propensity : str, optional
+        Column of the known chance of treatment; checked, and not yet used by a question.
     cluster : str, optional
         Column of the unit that rows repeat; rows of one unit may depend on each other.
+    strata, time : str, optional
+        Columns of the stratum of the sampling design and of the moment of a row; checked, and not
+        yet used by a question.
     features : list of str, optional
         Covariates for candidate algorithms.
     weight : str, optional
@@ -48,6 +53,8 @@ class Audit:
         Column that says how many identical rows a row stands for.
     positive : object, default 1
         The label that counts as 1, when labels are text.
+    favourable : object, optional
+        The decision that is good for a person: 1, 0 or a label; not yet used by a question.
     missing : {"raise", "drop"}
         What to do with rows in which a column that a question uses is missing.
     bins : mapping of str to list of float, optional
@@ -74,11 +81,15 @@ class Audit:
         y_score: str | None = None,
         treatment: str | None = None,
         effect_pred: str | None = None,
+        propensity: str | None = None,
         cluster: str | None = None,
+        strata: str | None = None,
+        time: str | None = None,
         features: str | Sequence[str] | None = None,
         weight: str | None = None,
         count: str | None = None,
         positive: object = 1,
+        favourable: object = None,
         missing: Missing = "raise",
         bins: Mapping[str, Sequence[float]] | None = None,
         engine: str = "duckdb",
@@ -90,11 +101,15 @@ class Audit:
             y_score=y_score,
             treatment=treatment,
             effect_pred=effect_pred,
+            propensity=propensity,
             cluster=cluster,
+            strata=strata,
+            time=time,
             features=features or (),  # type: ignore[arg-type]
             weight=weight,
             count=count,
             positive=positive,
+            favourable=favourable,
             missing=missing,
             bins=bins or {},
         )

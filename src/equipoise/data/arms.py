@@ -6,18 +6,18 @@ the row among all rows sorted by what the question uses; it does not depend on t
 that every engine makes the same blocks.
 """
 
-from collections.abc import Mapping
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import narwhals as nw
 import numpy as np
 
-from equipoise._typing import AnyArray, IntArray
-from equipoise.data.cells import Cells
-from equipoise.data.columns import COMPLETE, Needs
+from equipoise._typing import AnyArray, FloatArray
+from equipoise.data.columns import Needs
 from equipoise.data.splitting import PRIME, hashed
-from equipoise.data.table import KEY, Table
+from equipoise.data.table import KEY, Quantity, Sums, Table
+from equipoise.moments import CellMoments, CrossMoments, number_cells
 
 __all__ = ["ArmCells", "arm_cells"]
 
@@ -34,44 +34,41 @@ class ArmCells:
         The group columns.
     labels : tuple of arrays of shape (G,)
         Text label of each group in each column.
-    n_blocks : int
-        Number of blocks.
-    cells : Cells
+    cells : CellMoments
         The sums, in the order above.
-    sums : dict of float
+    counted : array of shape (m,)
         Further sums that were asked for, over all rows.
     """
 
     columns: tuple[str, ...]
     labels: tuple[AnyArray, ...]
-    n_blocks: int
-    cells: Cells
-    sums: dict[str, float]
+    cells: CellMoments
+    counted: FloatArray
 
 
 def arm_cells(
     table: Table,
-    quantities: Mapping[str, nw.Expr],
+    quantities: Sequence[Quantity],
     needs: Needs,
     *,
-    sums: Mapping[str, nw.Expr] | None = None,
+    counted: Sequence[Quantity] = (),
     columns: tuple[str, ...] = (),
     n_blocks: int = 1,
     seed: int = 0,
     only_nonzero: bool = False,
-) -> ArmCells:
+) -> Generator[Sums, CellMoments, ArmCells]:
     """Sum row quantities and their products by (block, group, arm).
 
     Parameters
     ----------
     table : Table
         With a treatment role and at least one group column.
-    quantities : mapping of str to narwhals expression
+    quantities : sequence of Quantity
         p numbers for each row; the first is 1.
     needs : mapping
         Roles that are used; treatment is a "label".
-    sums : mapping of str to narwhals expression, optional
-        Further numbers, to be summed over all rows without weights.
+    counted : sequence of Quantity
+        Further numbers, to be summed without weights.
     columns : tuple of str
         Columns without a role that the quantities use.
     n_blocks : int
@@ -81,6 +78,10 @@ def arm_cells(
     only_nonzero : bool
         Rows with outcome 0 count in the first quantity alone: they are counted by (group, arm) and
         the counts are dealt out to the blocks at random, so that only the other rows are keyed.
+
+    Yields
+    ------
+    Sums
 
     Returns
     -------
@@ -103,7 +104,8 @@ def arm_cells(
             features=tuple(dict.fromkeys((*roles.features, *columns))),
         ),
     )
-    return _arranged(blocked.cells(quantities, needs, sums=sums), n_blocks, seed)
+    cells = yield blocked.sums(quantities, needs, counted=counted)
+    return _arranged(cells, n_blocks, seed)
 
 
 def _cluster_block(table: Table, n_blocks: int, seed: int) -> nw.Expr:
@@ -129,7 +131,7 @@ def _keyed(
 ) -> "nw.LazyFrame[Any]":
     """Give each complete row a block by its place in the sorted table; the others get -1."""
     wanted = nw.lit(1) if not only_nonzero else nw.when(table.y_true != 0.0).then(1).otherwise(0)
-    flag = nw.when(table.status(needs) == COMPLETE).then(wanted).otherwise(0)
+    flag = nw.when(table.is_complete(needs)).then(wanted).otherwise(0)
     flagged = frame.with_columns(flag.alias(KEYED))
     used = {*table.roles.group, *columns, *(table.roles.column(role) for role in needs)}
     if table.roles.weight is not None:
@@ -143,12 +145,12 @@ def _keyed(
     return nw.concat([keyed, others.select(names)])
 
 
-def _arranged(cells: Cells, n_blocks: int, seed: int) -> ArmCells:
+def _arranged(cells: CellMoments, n_blocks: int, seed: int) -> ArmCells:
     """Put the cells in the order (block, group, arm), and deal out the rows without a block."""
     *columns, _, _ = cells.columns
     *labels, block_label, arm_label = cells.labels
     block, arm = block_label.astype(np.int64), arm_label.astype(np.int64)
-    group, names = _numbered(labels)
+    group, names = number_cells(labels)
     size = len(names[0])
     place = (block * size + group) * 2 + arm
     p = cells.total.shape[1]
@@ -168,20 +170,14 @@ def _arranged(cells: Cells, n_blocks: int, seed: int) -> ArmCells:
         product[at, 0, 0] += dealt
     cross = None
     if cells.cross is not None:
-        first, second, outer = cells.cross
-        cross = (place[first], place[second], outer)
-    where = np.arange(len(n))
+        pair = cells.cross
+        cross = CrossMoments(
+            first=place[pair.first], second=place[pair.second], product=pair.product
+        )
     return ArmCells(
         columns=tuple(columns),
         labels=names,
-        n_blocks=n_blocks,
-        cells=Cells(
-            columns=cells.columns,
-            labels=(
-                *(part[where // 2 % size] for part in names),
-                where // (2 * size),
-                where % 2,
-            ),
+        cells=CellMoments(
             n=n,
             total=total,
             product=product,
@@ -189,14 +185,5 @@ def _arranged(cells: Cells, n_blocks: int, seed: int) -> ArmCells:
             cross=cross,
             dropped=cells.dropped,
         ),
-        sums={name: float(values.sum()) for name, values in cells.sums.items()},
+        counted=cells.sums.sum(axis=0),
     )
-
-
-def _numbered(labels: list[AnyArray]) -> tuple[IntArray, tuple[AnyArray, ...]]:
-    """Number the distinct combinations of labels in sorted order."""
-    keys = list(zip(*labels, strict=True))
-    distinct = sorted(set(keys))
-    number = {key: k for k, key in enumerate(distinct)}
-    group = np.array([number[key] for key in keys], dtype=np.int64)
-    return group, tuple(np.array(part, dtype=object) for part in zip(*distinct, strict=True))

@@ -6,19 +6,20 @@ cluster; many are rows of a table by cluster and cell, kept while it is joined w
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import product
 from typing import Any, NamedTuple
 
 import narwhals as nw
 import numpy as np
 
-from equipoise._typing import AnyArray, FloatArray, IntArray
-from equipoise.data.cells import place
-from equipoise.data.query import collect, engine_error, from_engine
+from equipoise._typing import AnyArray, FloatArray
+from equipoise.data.groups import Labelled, place
+from equipoise.data.query import CLUSTER, collect, engine_error, from_engine
+from equipoise.moments import CellMoments, CrossMoments
 
-__all__ = ["CLUSTER", "ClusterProducts", "cluster_products"]
+__all__ = ["ClusterProducts", "cluster_products"]
 
-CLUSTER = "__eq_cluster"
 CELL = "__eq_cell"
 SOURCE, KEPT = "__eq_source", "__eq_kept"
 MOST_COLUMNS = 16
@@ -30,19 +31,27 @@ LITERALS = (str, bool, int, float)
 class ClusterProducts(NamedTuple):
     """Sums over clusters of products of their sums.
 
-    `product` has shape (cells, p, p); `cross` is (first, second, product) of pairs of cells that
-    share clusters, or None; `n_units` counts the clusters.
+    `product` has shape (cells, p, p); `cross` has the pairs of cells that share clusters, if any;
+    `n_units` counts the clusters.
     """
 
     product: FloatArray
-    cross: tuple[IntArray, IntArray, FloatArray] | None
+    cross: CrossMoments | None
     n_units: int
+
+    def of(self, cells: CellMoments, quantities: list[int]) -> CellMoments:
+        """Return cells with the products of some of the quantities."""
+        cross = self.cross
+        if cross is not None:
+            cross = replace(cross, product=cross.product[:, quantities][:, :, quantities])
+        product = self.product[:, quantities][:, :, quantities]
+        return replace(cells, product=product, n_units=self.n_units, cross=cross)
 
 
 def cluster_products(
     rows: "nw.LazyFrame[Any]",
     keys: dict[str, AnyArray],
-    labels: tuple[AnyArray, ...],
+    known: Labelled,
     names: list[str],
 ) -> ClusterProducts:
     """Sum over clusters the products of the sums of their rows.
@@ -53,8 +62,8 @@ def cluster_products(
         Complete rows: the cluster, the keys of the cell, and the quantities by name.
     keys : dict of arrays of shape (K,)
         Keys of each cell.
-    labels : tuple of arrays of shape (K,)
-        Their text.
+    known : Labelled
+        Their columns and labels.
     names : list of str
         The p quantities.
 
@@ -66,7 +75,7 @@ def cluster_products(
     simple = all(isinstance(value, LITERALS) for cell in cells for value in cell)
     if len(cells) == 1 or (simple and len(cells) * len(names) <= MOST_COLUMNS):
         return _side_by_side(rows, list(keys), cells, names)
-    return _joined(rows, list(keys), labels, names)
+    return _joined(rows, list(keys), known, names)
 
 
 def _side_by_side(
@@ -100,22 +109,23 @@ def _side_by_side(
     blocks = every.reshape(size, p, size, p).transpose(0, 2, 1, 3)
     first, second = np.triu_indices(size, 1)
     shared = np.any(blocks[first, second] != 0.0, axis=(1, 2))
-    cross = first[shared], second[shared], blocks[first[shared], second[shared]]
+    first, second = first[shared], second[shared]
+    cross = CrossMoments(first=first, second=second, product=blocks[first, second])
     own = blocks[np.arange(size), np.arange(size)]
     return ClusterProducts(own, cross if shared.any() else None, int(result["units"][0]))
 
 
 def _joined(
-    rows: "nw.LazyFrame[Any]", keys: list[str], labels: tuple[AnyArray, ...], names: list[str]
+    rows: "nw.LazyFrame[Any]", keys: list[str], known: Labelled, names: list[str]
 ) -> ClusterProducts:
     """Sum by cluster and cell, and join the sums of each cluster with each other."""
     query = rows.group_by(CLUSTER, *keys).agg(*[nw.col(a).sum() for a in names])
-    size, p = len(labels[0]), len(names)
+    size, p = len(known.labels[0]), len(names)
     with _kept(query) as parts:
         own = [(nw.col(a) * nw.col(b)).sum().alias(f"{a}*{b}") for a, b in product(names, names)]
-        result = collect(parts.group_by(keys).agg(nw.len().alias("parts"), *own))
+        result = collect(parts.group_by(keys).agg(nw.len().alias("parts"), *own), keys=keys)
         within = np.empty((size, p, p))
-        within[place([result[key] for key in keys], labels)] = _matrices(result, names)
+        within[place([result[key] for key in keys], known)] = _matrices(result, names)
         units = collect(parts.select(nw.col(CLUSTER).n_unique().alias("units")))
         n_units = int(units["units"][0])
         if int(result["parts"].sum()) == n_units:
@@ -126,12 +136,14 @@ def _joined(
         ]
         keys2 = [f"{key}__2" for key in keys]
         pairs = parts.join(parts, on=CLUSTER, suffix="__2")
-        result = collect(pairs.group_by([*keys, *keys2]).agg(*between))
-    first = place([result[key] for key in keys], labels)
-    second = place([result[key] for key in keys2], labels)
+        result = collect(pairs.group_by([*keys, *keys2]).agg(*between), keys=[*keys, *keys2])
+    first = place([result[key] for key in keys], known)
+    second = place([result[key] for key in keys2], known)
     upper = np.flatnonzero(first < second)
     upper = upper[np.lexsort([second[upper], first[upper]])]
-    cross = first[upper], second[upper], _matrices(result, names)[upper]
+    cross = CrossMoments(
+        first=first[upper], second=second[upper], product=_matrices(result, names)[upper]
+    )
     return ClusterProducts(within, cross, n_units)
 
 

@@ -1,6 +1,6 @@
 """Columns with roles as expressions, and what makes a row usable."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, Literal, NoReturn, TypeAlias
 
 import narwhals as nw
@@ -16,21 +16,14 @@ from equipoise.exceptions import (
     NotBinaryError,
 )
 
-__all__ = [
-    "COMPLETE",
-    "INVALID",
-    "INVALID_LABEL",
-    "MISSING",
-    "MISSING_LABEL",
-    "MOST_ROWS",
-    "Needs",
-    "RoleColumns",
-]
+__all__ = ["INVALID_LABEL", "MISSING_LABEL", "MOST_ROWS", "Fault", "Needs", "RoleColumns"]
 
 Needs: TypeAlias = Mapping[str, Literal["label", "number"]]
 """Roles that a question uses: "label" must be 0 or 1, "number" finite."""
 
-COMPLETE, MISSING, INVALID = 0, 1, 2
+Fault: TypeAlias = tuple[Hashable, ...]
+"""The name of something that can be wrong with a row, for instance ``("race", "missing")``."""
+
 INVALID_LABEL, MISSING_LABEL = 2, 3
 
 MOST_ROWS = 2**53
@@ -39,6 +32,9 @@ MOST_ROWS = 2**53
 
 MOST_LABELS = 20
 """Labels that a message lists at most."""
+
+NUMBERS = ("y_score", "treatment", "effect_pred", "propensity", "weight", "count")
+"""Roles whose column must be numeric."""
 
 
 class RoleColumns:
@@ -57,12 +53,11 @@ class RoleColumns:
     def __init__(self, data: Any, roles: Roles, *, engine: str = "duckdb") -> None:
         self.frame = open_frame(data, engine=engine)
         self.roles = roles
-        self._positive_found = False
         self.schema = dict(self.frame.collect_schema())
         for column in (*roles.group, *roles.features, *roles.columns().values()):
             self.check_column(column)
         for role, column in roles.columns().items():
-            if role not in ("y_true", "y_pred", "cluster") and not self._is_number(column):
+            if role in NUMBERS and not self._is_number(column):
                 raise DataError(
                     f"`{role}` must be numeric; column {column!r} is {self.schema[column]}."
                 )
@@ -89,7 +84,6 @@ class RoleColumns:
             return number
         if not self._needs_positive(column):
             return number
-        self._check_positive()
         return self._is_positive(column).cast(nw.Float64)
 
     @property
@@ -127,22 +121,36 @@ class RoleColumns:
         names = self.roles.group if columns is None else tuple(columns)
         return {f"__eq_group_{k}": self._group_key(name) for k, name in enumerate(names)}
 
-    def status(self, needs: Needs) -> nw.Expr:
-        """Return 0 for a complete row, 1 where something used is missing, 2 where impossible."""
-        missing, invalid = [], []
+    def missing(self, needs: Needs) -> dict[Fault, nw.Expr]:
+        """Return, for each column that is used but the groups, where its value is missing."""
+        return {
+            (column, "missing"): self.is_missing(column) for column in self._used(needs).values()
+        }
+
+    def missing_groups(self) -> dict[Fault, nw.Expr]:
+        """Return where the value of each group column is missing."""
+        return {(column, "missing"): self.is_missing(column) for column in self.roles.group}
+
+    def impossible(self, needs: Needs) -> dict[Fault, nw.Expr]:
+        """Return, for each role that is used, where a value that is there cannot be used.
+
+        Conditions are null only where the value is missing.
+        """
+        found: dict[Fault, nw.Expr] = {}
         for role, column in self._used(needs).items():
-            missing.append(self._missing(column))
-            invalid.extend(self._invalid(role, column, needs))
-        missing.extend(self._missing(column) for column in self.roles.group)
-        flag = nw.lit(COMPLETE)
-        # `invalid` is null only where a value is missing, and that is asked first: no null is left.
-        if invalid:
-            wrong = nw.any_horizontal(*invalid, ignore_nulls=False)
-            flag = nw.when(wrong).then(INVALID).otherwise(flag)
-        if missing:
-            gone = nw.any_horizontal(*missing, ignore_nulls=False)
-            flag = nw.when(gone).then(MISSING).otherwise(flag)
-        return flag
+            wrong = self._invalid(role, column, needs)
+            if wrong:
+                fault = (column, role, needs.get(role, "number"))
+                found[fault] = nw.any_horizontal(*wrong, ignore_nulls=False)
+        return found
+
+    def is_complete(self, needs: Needs) -> nw.Expr:
+        """Return whether nothing that is used is missing or impossible in a row."""
+        faults = self.missing_groups() | self.missing(needs) | self.impossible(needs)
+        if not faults:
+            return nw.lit(value=True)
+        wrong = nw.any_horizontal(*faults.values(), ignore_nulls=False)
+        return nw.when(wrong).then(nw.lit(value=False)).otherwise(nw.lit(value=True))
 
     def label_code(self, role: str) -> nw.Expr:
         """Return a label as 0, 1, `MISSING_LABEL` or `INVALID_LABEL`, a small integer.
@@ -154,7 +162,7 @@ class RoleColumns:
         value = nw.col(column) if self._is_plain(column) else self.value(role)
         code = nw.when(value == 1).then(1).otherwise(INVALID_LABEL)
         code = nw.when(value == 0).then(0).otherwise(code)
-        return nw.when(self._missing(column)).then(MISSING_LABEL).otherwise(code).cast(nw.Int8)
+        return nw.when(self.is_missing(column)).then(MISSING_LABEL).otherwise(code).cast(nw.Int8)
 
     def _used(self, needs: Needs) -> dict[str, str]:
         always = [role for role in ("cluster", "weight", "count") if getattr(self.roles, role)]
@@ -199,17 +207,21 @@ class RoleColumns:
             label = label.cast(nw.String)
         return label == nw.lit(positive)
 
-    def _check_positive(self) -> None:
+    def translated(self, roles: Iterable[str]) -> bool:
+        """Return whether any of the roles has labels that are compared with `positive`."""
+        return any(
+            role in ("y_true", "y_pred") and self._needs_positive(self.roles.column(role))
+            for role in roles
+        )
+
+    def check_positive(self) -> None:
         """Raise if no row has the label that counts as 1: a misspelt one makes all labels 0."""
-        if self._positive_found:
-            return
         given = (self.roles.y_true, self.roles.y_pred)
         columns = [name for name in given if name is not None and self._needs_positive(name)]
         for column in columns:
             # Engines stop at the first row found: far cheaper than a scan.
             found = self.frame.filter(self._is_positive(column)).select(column).head(1)
             if len(fetch(found)):
-                self._positive_found = True
                 return
         labels = {
             str(label)
@@ -224,7 +236,8 @@ class RoleColumns:
                 f" Labels: {quoted(sorted(labels))}."
             )
 
-    def _missing(self, column: str) -> nw.Expr:
+    def is_missing(self, column: str) -> nw.Expr:
+        """Return where a value is null, or not a number."""
         absent = nw.col(column).is_null()
         if self.schema[column].is_float():
             return absent | nw.col(column).is_nan()
@@ -250,14 +263,15 @@ class RoleColumns:
 
     def _group_key(self, column: str) -> nw.Expr:
         if column not in self.roles.bins:
-            return nw.col(column)
+            # Engines differ in whether 0.0 and -0.0 are one group; the sum is never -0.0.
+            return nw.col(column) + 0.0 if self.schema[column].is_float() else nw.col(column)
         cuts = list(self.roles.bins[column])
         value = nw.col(column).cast(nw.Float64)
         label = nw.lit(f">={cuts[-1]:g}")
         for low, high in reversed(list(zip([None, *cuts[:-1]], cuts, strict=True))):
             name = f"<{high:g}" if low is None else f"{low:g} to <{high:g}"
             label = nw.when(value < high).then(nw.lit(name)).otherwise(label)
-        return nw.when(~self._missing(column)).then(label)
+        return nw.when(~self.is_missing(column)).then(label)
 
     def explain(self, needs: Needs) -> NoReturn:
         """Read the table once more to say exactly what is wrong, and raise."""
@@ -265,12 +279,12 @@ class RoleColumns:
         checks: dict[str, nw.Expr] = {}
         columns = dict.fromkeys((*self.roles.group, *used.values()))
         for k, column in enumerate(columns):
-            checks[f"m{k}"] = self._missing(column)
+            checks[f"m{k}"] = self.is_missing(column)
         for k, (role, column) in enumerate(used.items()):
             conditions = self._invalid(role, column, needs)
             if conditions:
                 wrong = nw.any_horizontal(*conditions, ignore_nulls=True)
-                checks[f"i{k}"] = wrong & ~self._missing(column)
+                checks[f"i{k}"] = wrong & ~self.is_missing(column)
         flags = [
             flag.cast(nw.Int64).sum().cast(nw.Float64).alias(name) for name, flag in checks.items()
         ]

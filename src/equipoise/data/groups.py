@@ -1,19 +1,122 @@
-"""Subgroups as unions of cells, to any depth of intersection."""
+"""Groups: from the raw keys of a query to labels, cells, and subgroups of any depth."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from decimal import Decimal
 from itertools import combinations
+from typing import Protocol
 
 import numpy as np
 from scipy import sparse
 
 from equipoise._checks import check_integer, nearest, quoted
 from equipoise._typing import AnyArray, BoolArray, IntArray
-from equipoise.data.batches import RowReader
-from equipoise.data.cells import Cells, Rows
 from equipoise.exceptions import DataError, InvalidParameterError
+from equipoise.moments import number_cells
 
-__all__ = ["Subgroups", "matching_cells", "n_subgroups", "subgroup_name", "subgroups"]
+__all__ = [
+    "MAX_CELLS",
+    "Labelled",
+    "Subgroups",
+    "absent",
+    "cell_names",
+    "check_cells",
+    "encode",
+    "label_of",
+    "labels_of",
+    "matching_cells",
+    "n_subgroups",
+    "place",
+    "subgroup_name",
+    "subgroups",
+]
+
+MAX_CELLS = 500_000
+
+
+class Labelled(Protocol):
+    """Cells with the text label of each in each group column."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The group columns."""
+
+    @property
+    def labels(self) -> tuple[AnyArray, ...]:
+        """Arrays of shape (K,), one for each column."""
+
+
+def label_of(value: object) -> str:
+    """Write a value of a group column as text: the one way from a raw key to its label.
+
+    Dates and times are ISO, those with a zone in UTC. Numbers that are equal have one label.
+    """
+    if isinstance(value, datetime):
+        # Offsets of a zone change during the year: in local time two moments may look alike.
+        moment = value if value.tzinfo is None else value.astimezone(UTC)
+        return moment.replace(tzinfo=None).isoformat()
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, Decimal):
+        return f"{value.normalize():f}"
+    return str(value + 0.0 if isinstance(value, float) else value)
+
+
+def labels_of(key: AnyArray) -> AnyArray:
+    """Return the label of each raw key; a value is written once, however often it occurs."""
+    if key.dtype != object:
+        values, inverse = np.unique(key, return_inverse=True)
+        known = np.array([label_of(value) for value in values.tolist()], dtype=object)
+        return np.asarray(known[inverse])
+    written = {value: label_of(value) for value in set(key.tolist())}
+    labels = np.empty(len(key), dtype=object)
+    labels[:] = [written[value] for value in key.tolist()]
+    return labels
+
+
+def encode(keys: Sequence[AnyArray], n: int) -> tuple[IntArray, tuple[AnyArray, ...]]:
+    """Number the distinct combinations of raw keys of n rows in the sorted order of their labels.
+
+    Without keys all rows are one cell, without a label.
+    """
+    if not keys:
+        return np.zeros(n, dtype=np.int64), ()
+    return number_cells([labels_of(key) for key in keys])
+
+
+def place(keys: Sequence[AnyArray], cells: Labelled) -> IntArray:
+    """Return the cell of each combination of raw keys; raise if there is no such cell."""
+    known = {key: k for k, key in enumerate(zip(*cells.labels, strict=True))}
+    rows = zip(*[labels_of(key) for key in keys], strict=True)
+    try:
+        return np.array([known[row] for row in rows], dtype=np.int64)
+    except KeyError as error:
+        raise unknown_group(cells.columns, error.args[0]) from None
+
+
+def unknown_group(columns: tuple[str, ...], labels: tuple[str, ...]) -> DataError:
+    """Say that a later query met a group that an earlier one had not."""
+    return DataError(
+        f"The table changed while it was read: {subgroup_name(columns, labels)!r} was not there"
+        " before."
+    )
+
+
+def absent(keys: AnyArray) -> BoolArray:
+    """Return where a key is null, or not a number."""
+    # NaN is the one value that differs from itself.
+    return np.asarray((keys == None) | (keys != keys), dtype=np.bool_)  # noqa: E711, PLR0124
+
+
+def check_cells(size: int, group: tuple[str, ...]) -> None:
+    """Raise if the group columns make more cells than an audit can use."""
+    if size > MAX_CELLS:
+        raise DataError(
+            f"The group columns {quoted(group)} make {size} cells; the limit is {MAX_CELLS}."
+            " Name coarser columns, or give `bins` for numeric ones."
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,14 +148,14 @@ def cell_names(columns: tuple[str, ...], labels: tuple[AnyArray, ...]) -> tuple[
     )
 
 
-def subgroups(cells: Cells | Rows, *, depth: int | None = None) -> Subgroups:
+def subgroups(cells: Labelled, *, depth: int | None = None) -> Subgroups:
     """Return every subgroup that combines at most `depth` of the group columns.
 
     Single columns come first, then pairs, and so on; inside, labels are sorted.
 
     Parameters
     ----------
-    cells : Cells or Rows
+    cells : CellMoments, or anything with labels
         Labels of the cells.
     depth : int, optional
         By default all columns are combined.
@@ -88,14 +191,14 @@ def subgroups(cells: Cells | Rows, *, depth: int | None = None) -> Subgroups:
     return Subgroups(names=tuple(names), membership=membership)
 
 
-def n_subgroups(cells: Cells | Rows) -> int:
+def n_subgroups(cells: Labelled) -> int:
     """Return how many subgroups combine any of the group columns."""
     levels = [len(set(labels.tolist())) for labels in cells.labels]
     every = math.prod(size + 1 for size in levels) - 1
     return min(every, len(cells.labels[0]) * (2 ** len(levels) - 1)) if levels else 0
 
 
-def matching_cells(cells: Cells | Rows | RowReader, reference: dict[str, object]) -> BoolArray:
+def matching_cells(cells: Labelled, reference: dict[str, object]) -> BoolArray:
     """Return which cells have the labels of `reference`, such as ``{"race": "White"}``."""
     match: BoolArray = np.ones(len(cells.labels[0]), dtype=bool)
     for column, label in reference.items():

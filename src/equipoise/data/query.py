@@ -1,20 +1,35 @@
-"""Run a lazy query; hand its columns over as numpy arrays."""
+"""Run a lazy query: its columns as numpy arrays at once, or its rows in batches."""
 
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import narwhals as nw
 import numpy as np
 
-from equipoise._typing import AnyArray
+from equipoise._typing import AnyArray, FloatArray, IntArray
+from equipoise.data.groups import label_of, unknown_group
 from equipoise.exceptions import DataError
 
-__all__ = ["collect", "engine_error", "fetch", "from_engine"]
+__all__ = [
+    "CLUSTER",
+    "CellRows",
+    "NarrowRows",
+    "RowReader",
+    "collect",
+    "engine_error",
+    "fetch",
+    "from_engine",
+]
+
+CLUSTER, WEIGHT, COUNT = "__eq_cluster", "__eq_weight", "__eq_count"
+BATCH_ROWS = 1_000_000
 
 
-def collect(frame: "nw.LazyFrame[Any]") -> dict[str, AnyArray]:
-    """Run a query; return its columns as numpy arrays."""
+def collect(frame: "nw.LazyFrame[Any]", *, keys: Collection[str] = ()) -> dict[str, AnyArray]:
+    """Run a query; return its columns as numpy arrays, those of `keys` with exact values."""
     native = fetch(frame).to_native()
-    return {name: _array(native.column(name)) for name in native.column_names}
+    return {name: _array(native.column(name), exact=name in keys) for name in native.column_names}
 
 
 def fetch(frame: "nw.LazyFrame[Any]") -> "nw.DataFrame[Any]":
@@ -38,10 +53,10 @@ def engine_error(error: Exception) -> DataError:
     return DataError(f"The engine could not run the query: {message}")
 
 
-def _array(column: Any) -> AnyArray:
+def _array(column: Any, *, exact: bool = False) -> AnyArray:
     import pyarrow as pa
 
-    if pa.types.is_decimal(column.type):
+    if pa.types.is_decimal(column.type) and not exact:
         column = column.cast(pa.float64())
     if pa.types.is_floating(column.type):
         column = column.cast(pa.float64())
@@ -67,3 +82,155 @@ def _whole(column: Any) -> Any:
         # An Arrow without rows may have no chunk at all.
         return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
     return column
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellRows:
+    """Complete rows in memory, with the cell and the unit of each.
+
+    Cells are numbered as in `equipoise.moments.CellMoments`: sorted by label.
+
+    Parameters
+    ----------
+    columns : tuple of str
+        The group columns.
+    labels : tuple of arrays of shape (K,)
+        Text label of each cell in each group column.
+    values : tuple of arrays of shape (n,)
+        The quantities, in the order in which they were declared.
+    cell : array of shape (n,)
+        Cell of each row.
+    unit, weight, count : array of shape (n,), optional
+        Absent where those roles are.
+    dropped : int
+        Rows left out because a value was missing.
+    """
+
+    columns: tuple[str, ...]
+    labels: tuple[AnyArray, ...]
+    values: tuple[FloatArray, ...]
+    cell: IntArray
+    unit: IntArray | None = None
+    weight: FloatArray | None = None
+    count: FloatArray | None = None
+    dropped: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowReader:
+    """Turns record batches into `CellRows`; a group that is not known raises.
+
+    Parameters
+    ----------
+    columns, keys : tuple of str
+        The group columns, and their names in the batches.
+    labels : tuple of arrays of shape (K,)
+        Text label of each cell in each group column.
+    quantities, multipliers : tuple of str
+        Columns of quantities; those of cluster, weight and count as far as there are any.
+    dropped : int
+        Rows left out because a value was missing.
+    """
+
+    columns: tuple[str, ...]
+    keys: tuple[str, ...]
+    labels: tuple[AnyArray, ...]
+    quantities: tuple[str, ...]
+    multipliers: tuple[str, ...]
+    dropped: int
+
+    def rows(self, batch: Any) -> CellRows:
+        """Read a record batch; clusters that are not integers are numbered within it."""
+        present = {name: _plain(batch.column(name)) for name in self.multipliers}
+        return CellRows(
+            columns=self.columns,
+            labels=self.labels,
+            values=tuple(_plain(batch.column(name)) for name in self.quantities),
+            cell=self._cell([batch.column(key) for key in self.keys], batch.num_rows),
+            unit=present.get(CLUSTER),
+            weight=present.get(WEIGHT),
+            count=present.get(COUNT),
+            dropped=self.dropped,
+        )
+
+    def _cell(self, keys: Sequence[Any], n: int) -> IntArray:
+        """Number rows by the codes of their keys; a key is written once, not in every row."""
+        cell = np.zeros(n, dtype=np.int64)
+        known = np.zeros(len(self.labels[0]) if self.labels else 1, dtype=np.int64)
+        for k, (key, labels) in enumerate(zip(keys, self.labels, strict=True)):
+            levels = {label: place for place, label in enumerate(sorted(set(labels.tolist())))}
+            coded = key.dictionary_encode()
+            written = [label_of(value) for value in coded.dictionary.to_pylist()]
+            own = np.array([levels.get(label, len(levels)) for label in written], dtype=np.int64)
+            index = coded.indices.to_numpy(zero_copy_only=False)
+            # Renumbered after each column: products of many levels would overflow.
+            known = known * (len(levels) + 1)
+            known += np.array([levels[label] for label in labels.tolist()], dtype=np.int64)
+            numbers, known = np.unique(known, return_inverse=True)
+            cell *= len(levels) + 1
+            cell += own[index]
+            cell = _places(numbers, cell)
+            if cell.min(initial=0) < 0:
+                unknown = written[index[np.argmin(cell)]]
+                raise unknown_group(self.columns[k : k + 1], (unknown,))
+        return cell
+
+
+def _places(known: IntArray, codes: IntArray) -> IntArray:
+    """Return where each code is among known ones, which ascend; -1 if it is not there."""
+    size = int(max(known[-1], codes.max(initial=0))) + 1
+    if size <= max(len(codes), BATCH_ROWS):
+        table = np.full(size, -1)
+        table[known] = np.arange(len(known))
+        return table[codes]
+    found = np.minimum(np.searchsorted(known, codes), len(known) - 1)
+    return np.where(known[found] == codes, found, -1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NarrowRows:
+    """Complete rows with the columns that a question needs, not yet read.
+
+    Parameters
+    ----------
+    frame : narwhals.LazyFrame
+        The rows.
+    reader : RowReader
+        What its columns are.
+    """
+
+    frame: "nw.LazyFrame[Any]"
+    reader: RowReader
+
+    def batches(self) -> Iterator[CellRows]:
+        """Read rows from DuckDB in batches: ten million never meet in one table.
+
+        The `unit` of a row is an integer that is the same in every batch: the cluster itself, or
+        its rank where clusters are not integers.
+        """
+        frame = self.frame
+        if CLUSTER in self.reader.multipliers:
+            cluster = nw.col(CLUSTER)
+            if not frame.collect_schema()[CLUSTER].is_integer():
+                cluster = cluster.rank("dense")
+            frame = frame.with_columns(cluster.cast(nw.Int64).alias(CLUSTER))
+        try:
+            for batch in frame.to_native().to_arrow_reader(BATCH_ROWS):
+                yield self.reader.rows(batch)
+        except Exception as error:
+            if not from_engine(error):
+                raise
+            raise engine_error(error) from error
+
+    def read(self) -> CellRows:
+        """Bring the rows into memory at once."""
+        table = fetch(self.frame).to_native().combine_chunks()
+        return self.reader.rows(table.to_batches()[0])
+
+
+def _plain(column: Any) -> AnyArray:
+    import pyarrow as pa
+
+    if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
+        column = column.dictionary_encode().indices
+    return np.asarray(column.to_numpy(zero_copy_only=False))

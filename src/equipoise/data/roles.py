@@ -19,7 +19,10 @@ SINGLE_ROLES = (
     "y_score",
     "treatment",
     "effect_pred",
+    "propensity",
     "cluster",
+    "strata",
+    "time",
     "weight",
     "count",
 )
@@ -36,10 +39,15 @@ class Roles:
         Columns whose combinations are compared.
     y_true, y_pred, y_score, treatment, effect_pred, cluster, weight, count : str, optional
         Column of each role; the outcome of an experiment is `y_true`.
+    propensity, strata, time : str, optional
+        Column of the known chance of treatment, of the stratum of the sampling design, and of the
+        moment of a row.
     features : tuple of str
         Covariates for candidate algorithms.
     positive : object
         The label that counts as 1 where labels are text, or numbers other than 0 and 1.
+    favourable : object, optional
+        The decision that is good for a person: 1, 0 or a label; None where it is not known.
     missing : {"raise", "drop"}
         What to do with rows in which a column that a question uses is missing.
     bins : mapping of str to sequence of float
@@ -52,11 +60,15 @@ class Roles:
     y_score: str | None = None
     treatment: str | None = None
     effect_pred: str | None = None
+    propensity: str | None = None
     cluster: str | None = None
+    strata: str | None = None
+    time: str | None = None
     weight: str | None = None
     count: str | None = None
     features: tuple[str, ...] = ()
     positive: Any = 1
+    favourable: Any = None
     missing: Missing = "raise"
     bins: Mapping[str, Sequence[float]] = field(default_factory=dict)
 
@@ -70,8 +82,11 @@ class Roles:
             value = getattr(self, name)
             if value is not None and not isinstance(value, str):
                 raise InvalidParameterError(f"`{name}` must name a column; got {value!r}.")
-        if not isinstance(self.positive, (str, bool, np.bool_)):
-            check_number("positive", self.positive)
+        for name in ("positive", "favourable"):
+            label = getattr(self, name)
+            known = name == "positive" or label is not None
+            if known and not isinstance(label, (str, bool, np.bool_)):
+                check_number(name, label)
         if not isinstance(self.bins, Mapping):
             raise InvalidParameterError(
                 f'`bins` must map columns to cut points, {{"age": [25, 45]}}; got {self.bins!r}.'

@@ -1,5 +1,6 @@
 """Ask the questions of a plan and keep everything needed to ask them again."""
 
+import copy
 import importlib.metadata
 import os
 import platform
@@ -7,10 +8,12 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from equipoise._typing import Engine
 from equipoise._version import __version__
+from equipoise.audits.asking import Asking, ask_all, declare
 from equipoise.audits.audit import Audit
 from equipoise.audits.disparity.reference import External
 from equipoise.data.fingerprint import fingerprint
@@ -57,29 +60,25 @@ def execute(
     With ``multiplicity = "bonferroni"`` each of m checks runs at level alpha / m. By the union
     bound, the chance that any check errs is then at most alpha if each keeps its own level.
     """
-    audits: dict[tuple[str, ...] | None, Audit] = {
-        None: Audit(plan.path, engine=engine, **plan.roles)
-    }
+    audit = Audit(plan.path, engine=engine, **plan.roles)
+    every = [_options(plan, planned) for planned in plan.checks]
+    questions = [*map(partial(_question, audit), plan.checks, every)]
+
+    def announce(place: int) -> None:
+        if started is not None and place < len(plan.checks):
+            started(plan.checks[place])
+
+    *results, size = ask_all([*questions, _size(audit)], started=announce)
     checks = []
-    for planned in plan.checks:
-        if started is not None:
-            started(planned)
-        options = _options(plan, planned)
-        try:
-            if planned.group not in audits:
-                roles = _with_group(plan.roles, planned.group)
-                audits[planned.group] = Audit(plan.path, engine=engine, **roles)
-            result = getattr(audits[planned.group], planned.question)(**_decoded(options))
-        except EquipoiseError as error:
-            raise type(error)(f"Check {planned.id!r}: {error}") from error
-        if plan.small_category:
-            result = _small_marked(result, plan.small_category)
+    for planned, options, result in zip(plan.checks, every, results, strict=True):
+        if isinstance(result, EquipoiseError):
+            raise type(result)(f"Check {planned.id!r}: {result}") from result
         checks.append(
             Check(
                 id=planned.id,
                 question=planned.question,
                 options=options,
-                result=result,
+                result=_small_marked(result, plan.small_category),
                 group=planned.group,
             )
         )
@@ -90,7 +89,7 @@ def execute(
         multiplicity=plan.multiplicity,
         data={
             "source": os.path.basename(plan.path),  # noqa: PTH119  (a glob is no path)
-            "rows": audits[None].table.size(),
+            "rows": size,
             "roles": plan.roles,
             "files": fingerprint(plan.path),
         },
@@ -108,11 +107,19 @@ def _options(plan: Plan, planned: PlannedCheck) -> dict[str, Any]:
     return planned.options | {"alpha": plan.alpha / len(plan.checks)}
 
 
-def _with_group(roles: dict[str, Any], group: tuple[str, ...] | None) -> dict[str, Any]:
-    """Return the roles with other group columns, and the bins that still apply."""
-    columns = group or ()
-    bins = {name: cuts for name, cuts in roles.get("bins", {}).items() if name in columns}
-    return roles | {"group": list(columns), "bins": bins}
+def _question(audit: Audit, planned: PlannedCheck, options: dict[str, Any]) -> Asking[Any]:
+    """Return the question of a check, about the groups it names; errors show when it is asked."""
+    if planned.group is not None:
+        audit, table = copy.copy(audit), audit.table
+        audit.table = table.grouped_by(planned.group)
+    method = find_question(planned.question).function
+    return (yield from declare(method, audit, **_decoded(options)))
+
+
+def _size(audit: Audit) -> Asking[Any]:
+    """Count the rows; a row that stands for several counts as many."""
+    everyone = yield audit.table.grouped_by(()).sums((), {}, order=1)
+    return int(everyone.n.sum()) + int(everyone.dropped)
 
 
 def _decoded(options: dict[str, Any]) -> dict[str, Any]:
@@ -125,6 +132,8 @@ def _decoded(options: dict[str, Any]) -> dict[str, Any]:
 
 def _small_marked(result: AuditResult, share: float) -> AuditResult:
     """Add a note to every group that is a smaller share of the rows."""
+    if not share:
+        return result
     note = Note(
         code="small-category",
         message=f"Fewer than {100 * share:g}% of the rows: the rules of the audit allow leaving the"

@@ -6,6 +6,7 @@ import pytest
 
 from equipoise.data.roles import Roles
 from equipoise.data.table import Table
+from support.asking import answer_of
 
 
 def relation(engine, clusters):
@@ -18,7 +19,7 @@ def relation(engine, clusters):
 
 def cells_of(engine, clusters):
     roles = Roles(group=("race",), y_pred="y", cluster="id")
-    return Table(relation(engine, clusters), roles).label_cells(("y_pred",))
+    return answer_of(Table(relation(engine, clusters), roles).label_sums(("y_pred",)))
 
 
 @pytest.mark.parametrize("most", [0, 16], ids=["joined", "side by side"])
@@ -29,9 +30,8 @@ def test_sums_of_clusters_are_multiplied_within_and_between_cells(monkeypatch, m
     np.testing.assert_array_equal(
         cells.product, [[[1, 1], [1, 1]], [[2, 0], [0, 0]], [[0, 0], [0, 1]]]
     )
-    first, second, between = cells.cross
-    assert (list(first), list(second)) == ([0], [1])
-    np.testing.assert_array_equal(between, [[[1, 0], [1, 0]]])
+    assert (list(cells.cross.first), list(cells.cross.second)) == ([0], [1])
+    np.testing.assert_array_equal(cells.cross.product, [[[1, 0], [1, 0]]])
     assert cells.n_units == 3
 
 

@@ -15,6 +15,7 @@ from equipoise._typing import (
     Rng,
     Scale,
 )
+from equipoise.audits.asking import Asking, question_method
 from equipoise.audits.disparity.reference import Reference
 from equipoise.audits.disparity.subgroups import (
     Compared,
@@ -42,6 +43,7 @@ LARGEST_MAX_T = 3000
 """More groups than this are adjusted by Bonferroni: their correlation matrix would not fit."""
 
 
+@question_method
 def disparity(
     self: "Audit",
     metric: str | Metric,
@@ -54,7 +56,7 @@ def disparity(
     alpha: float = 0.05,
     confidence_level: float = 0.95,
     rng: Rng = None,
-) -> AuditResult:
+) -> Asking[AuditResult]:
     """Say how big each subgroup's gap is, and whether there is any.
 
     The null hypothesis of a finding is that the subgroup's metric equals the reference; that
@@ -106,7 +108,7 @@ def disparity(
     """
     check_fraction("alpha", alpha)
     check_flag("simultaneous", simultaneous)
-    groups = compare_subgroups(
+    groups = yield from compare_subgroups(
         self.table, metric, reference, depth, method, scale, confidence_level
     )
     found = groups.found
@@ -141,7 +143,7 @@ def disparity(
         alternative=f"the group differs from {groups.reference}",
         alpha=alpha,
         method=method_words(found, method),
-        n=int(groups.measured.cells.n.sum()),
+        n=int(groups.measured.moments.n.sum()),
         findings=findings,
         joint=_joint(groups, null, method, alpha),
         notes=tuple(notes),
@@ -149,6 +151,7 @@ def disparity(
     )
 
 
+@question_method
 def flag(
     self: "Audit",
     metric: str | Metric,
@@ -162,7 +165,7 @@ def flag(
     scale: Scale = "difference",
     alpha: float = 0.05,
     confidence_level: float = 0.95,
-) -> AuditResult:
+) -> Asking[AuditResult]:
     """Say which subgroups exceed the tolerance.
 
     The null hypothesis of a finding is that the subgroup's gap is within the tolerance; all
@@ -204,7 +207,7 @@ def flag(
         raise InvalidParameterError(
             '`alternative="two-sided"` tests against no gap at all; with a margin say "outside".'
         )
-    groups = compare_subgroups(
+    groups = yield from compare_subgroups(
         self.table, metric, reference, depth, method, scale, confidence_level
     )
     found = groups.found
@@ -229,7 +232,7 @@ def flag(
         alternative=f"the group's {gap} to {groups.reference} is {other}",
         alpha=alpha,
         method=method_words(found, method),
-        n=int(groups.measured.cells.n.sum()),
+        n=int(groups.measured.moments.n.sum()),
         findings=subgroup_findings(
             groups,
             p=p,
@@ -245,6 +248,7 @@ def flag(
     )
 
 
+@question_method
 def certify(
     self: "Audit",
     metric: str | Metric,
@@ -256,7 +260,7 @@ def certify(
     scale: Scale = "difference",
     alpha: float = 0.05,
     confidence_level: float | None = None,
-) -> AuditResult:
+) -> Asking[AuditResult]:
     """Show, where the data can, that every subgroup is within the margin.
 
     The null hypothesis of a finding is that the subgroup is at least the margin away, so that
@@ -298,7 +302,9 @@ def certify(
             "`margin` must be above 0: no data can show that a gap is exactly zero."
         )
     level = 1.0 - 2.0 * alpha if confidence_level is None else confidence_level
-    groups = compare_subgroups(self.table, metric, reference, depth, method, scale, level)
+    groups = yield from compare_subgroups(
+        self.table, metric, reference, depth, method, scale, level
+    )
     found = groups.found
     within = found.p_within(low, high)
     beyond = adjusted_p_values(found.p_outside(low, high), "holm")
@@ -332,7 +338,7 @@ def certify(
         alternative=f"the group is closer than {margin:g} to {groups.reference}",
         alpha=alpha,
         method=method_words(found, method),
-        n=int(groups.measured.cells.n.sum()),
+        n=int(groups.measured.moments.n.sum()),
         findings=findings,
         joint=_all_within(findings, margin, alpha),
         notes=tuple(notes),

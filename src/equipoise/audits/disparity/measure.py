@@ -5,19 +5,19 @@ from dataclasses import dataclass
 import narwhals as nw
 import numpy as np
 
-from equipoise._typing import IntArray
-from equipoise.data.batches import RowReader
-from equipoise.data.cells import Cells, Rows
+from equipoise._typing import FloatArray, IntArray
+from equipoise.audits.asking import Asking
 from equipoise.data.columns import Needs
 from equipoise.data.groups import n_subgroups
-from equipoise.data.metrics import AnyMetric, Metric, RateMetric, RealMetric, find_metric
-from equipoise.data.table import Table, label_combinations
+from equipoise.data.metrics import Metric, RateMetric, RealMetric, find_metric
+from equipoise.data.query import CellRows, NarrowRows
+from equipoise.data.table import Quantity, Rows, Sums, Table
 from equipoise.exceptions import DataError
-from equipoise.moments import CellMoments, CrossMoments, transform_quantities
+from equipoise.moments import CellMoments, transform_quantities
 from equipoise.results.finding import Note
 from equipoise.stats.disparity.gaps import Units
 
-__all__ = ["SMALLEST", "WORK_LIMIT", "Measured", "dropped_notes", "measure", "moments_of"]
+__all__ = ["SMALLEST", "WORK_LIMIT", "Measured", "dropped_notes", "measure"]
 
 WORK_LIMIT = 5_000_000
 """Rows times groups beyond which a metric is tested from its moments, not from its rows."""
@@ -43,10 +43,8 @@ class Measured:
     ----------
     name, words : str
         Of the metric, and how a person says it.
-    cells : Cells
-        Labels of the cells, and rows left out.
     moments : CellMoments
-        Sums of (u, w).
+        Sums of (u, w), with the labels of the cells.
     defined : array of shape (K,)
         Rows on which the metric is defined.
     binary : bool
@@ -61,7 +59,6 @@ class Measured:
 
     name: str
     words: str
-    cells: Cells
     moments: CellMoments
     defined: IntArray
     binary: bool
@@ -70,7 +67,7 @@ class Measured:
     notes: tuple[Note, ...] = ()
 
 
-def measure(table: Table, metric: str | Metric, *, rows: bool = True) -> Measured:
+def measure(table: Table, metric: str | Metric, *, rows: bool = True) -> Asking[Measured]:
     """Sum a metric over the cells of a table.
 
     Parameters
@@ -82,39 +79,40 @@ def measure(table: Table, metric: str | Metric, *, rows: bool = True) -> Measure
     rows : bool
         Whether rows are wanted too, unless counts are sufficient.
 
+    Yields
+    ------
+    Sums, then Rows if they are needed
+
     Returns
     -------
     Measured
     """
     found = find_metric(metric)
-    u, w, needs = _quantities(table, found)
-    simple = table.roles.weight is None and table.roles.cluster is None
+    binary = table.roles.weight is None and table.roles.cluster is None
+    change = np.eye(2)
     if isinstance(found, RateMetric):
-        cells = table.label_cells(found.roles)
-        linear = np.array([found.u, found.w], dtype=np.float64)
-        moments = transform_quantities(moments_of(cells), linear)
-        by_label = np.stack([cells.sums[f"rows{k}"] for k in range(len(found.w))], axis=1)
-        defined = by_label @ linear[1]
-        binary = simple
+        declared = table.label_sums(found.roles)
+        change = np.array([found.u, found.w], dtype=np.float64)
+        cells: CellMoments = yield declared
+        moments = transform_quantities(cells, change)
+        defined = cells.sums @ change[1]
     else:
-        odd = ((u != 0.0) & (u != 1.0)) | ((w != 0.0) & (w != 1.0)) | (u > w)
-        sums = {"defined": (w != 0.0).cast(nw.Float64), "odd": odd.cast(nw.Float64)}
-        cells = table.cells({"u": u, "w": w}, needs, sums=sums)
-        moments = moments_of(cells)
-        defined = cells.sums["defined"]
-        binary = simple and not cells.sums["odd"].any()
+        declared = _declared(table, found)
+        moments = yield declared
+        defined, odd = moments.sums.T
+        binary = binary and not odd.any()
     _check_size(moments, found.name)
-    units, notes = None, dropped_notes(cells)
+    units, notes = None, dropped_notes(moments.dropped)
     if rows and not binary:
-        if int(cells.n.sum()) * n_subgroups(cells) > WORK_LIMIT:
+        if int(moments.n.sum()) * n_subgroups(moments) > WORK_LIMIT:
             notes = (*notes, _MOMENTS_ONLY)
         else:
-            units = _units(table.rows({"u": u, "w": w}, needs))
+            narrow: NarrowRows = yield Rows(declared)
+            units = _units(narrow.read(), change)
     return Measured(
         name=found.name,
         words=found.words,
         clustered=table.roles.cluster is not None,
-        cells=cells,
         moments=moments,
         defined=defined.round().astype(np.int64),
         binary=binary,
@@ -133,40 +131,30 @@ def _check_size(moments: CellMoments, name: str) -> None:
         )
 
 
-def moments_of(cells: Cells) -> CellMoments:
-    """Hand the sums of a query over to the engines."""
-    cross = None
-    if cells.cross is not None:
-        first, second, product = cells.cross
-        cross = CrossMoments(first=first, second=second, product=product)
-    return CellMoments(
-        n=cells.n, total=cells.total, product=cells.product, n_units=cells.n_units, cross=cross
-    )
-
-
-def dropped_notes(cells: Cells | Rows | RowReader) -> tuple[Note, ...]:
+def dropped_notes(dropped: int) -> tuple[Note, ...]:
     """Say how many rows were left out because a value was missing."""
-    if not cells.dropped:
+    if not dropped:
         return ()
-    message = f"{cells.dropped} rows with a missing value in a column that is used were left out."
+    message = f"{dropped} rows with a missing value in a column that is used were left out."
     return (Note(code="missing-dropped", message=message),)
 
 
-def _quantities(table: Table, metric: AnyMetric) -> tuple[nw.Expr, nw.Expr, Needs]:
-    """Return the row quantities u and w, and the roles that they use."""
+def _declared(table: Table, metric: Metric | RealMetric) -> Sums:
+    """Declare the row quantities u and w; counted are rows with a w, and those not 0 or 1."""
     if isinstance(metric, Metric):
-        return _expression(table, metric.numerator), _expression(table, metric.denominator), {}
-    if isinstance(metric, RealMetric):
-        return *metric.build(table), metric.needs
-    needs: Needs = dict.fromkeys(metric.roles, "label")
-    u, w = nw.lit(0.0), nw.lit(0.0)
-    for labels, *places in zip(label_combinations(metric.roles), metric.u, metric.w, strict=True):
-        match = table.has_labels(metric.roles, labels).cast(nw.Float64)
-        u, w = u + match * places[0], w + match * places[1]
-    return u, w, needs
+        u, w = _own(table, metric.numerator), _own(table, metric.denominator)
+        needs: Needs = {}
+    else:
+        (u, w), needs = metric.build(table), metric.needs
+    odd = ((u != 0.0) & (u != 1.0)) | ((w != 0.0) & (w != 1.0)) | (u > w)
+    terms = {"u": u, "w": w, "defined": (w != 0.0), "odd": odd}
+    # Expressions of the user's own may differ under one name.
+    owner = id(u) if isinstance(metric, Metric) else None
+    quantities = [Quantity(metric.name, (owner, term), value) for term, value in terms.items()]
+    return table.sums(quantities[:2], needs, counted=quantities[2:])
 
 
-def _expression(table: Table, quantity: "nw.Expr | str | None") -> nw.Expr:
+def _own(table: Table, quantity: "nw.Expr | str | None") -> nw.Expr:
     if quantity is None:
         return nw.lit(1.0)
     if isinstance(quantity, str):
@@ -175,7 +163,7 @@ def _expression(table: Table, quantity: "nw.Expr | str | None") -> nw.Expr:
     return quantity.cast(nw.Float64)
 
 
-def _units(rows: Rows) -> Units:
+def _units(rows: CellRows, change: FloatArray) -> Units:
     weight = 1.0 if rows.weight is None else rows.weight
-    u, w = rows.values["u"] * weight, rows.values["w"] * weight
+    u, w = change @ np.array(rows.values) * weight
     return Units(u=u, w=w, cell=rows.cell, unit=rows.unit, count=rows.count)

@@ -8,6 +8,7 @@ import numpy as np
 
 from equipoise._checks import check_number, check_option
 from equipoise._typing import AnyArray, DisparityMethod, FloatArray, Scale
+from equipoise.audits.asking import Asking
 from equipoise.audits.disparity.measure import Measured, measure
 from equipoise.audits.disparity.questions import DisparityDetails
 from equipoise.audits.disparity.reference import External, Reference
@@ -86,12 +87,12 @@ def compare_subgroups(
     method: DisparityMethod,
     scale: Scale,
     confidence_level: float,
-) -> Compared:
+) -> Asking[Compared]:
     """Measure a metric and compare every subgroup with the reference."""
     check_option("method", method, DisparityMethod)
     check_option("scale", scale, Scale)
-    measured = measure(table, metric, rows=method != "eel")
-    groups = subgroups(measured.cells, depth=depth)
+    measured = yield from measure(table, metric, rows=method != "eel")
+    groups = subgroups(measured.moments, depth=depth)
     target, words = _target(measured, reference)
     found = disparities(
         measured.moments,
@@ -117,7 +118,7 @@ def _target(measured: Measured, reference: Reference) -> tuple[Target, str]:
     if isinstance(reference, Mapping):
         if not reference:
             raise InvalidParameterError('`reference` is empty; name a group, {"race": "White"}.')
-        cells = matching_cells(measured.cells, dict(reference))
+        cells = matching_cells(measured.moments, dict(reference))
         if not measured.defined[cells].any():
             raise InvalidParameterError(
                 f"`reference` {dict(reference)} has no row on which {measured.name!r} is defined."

@@ -6,13 +6,14 @@ import narwhals as nw
 import numpy as np
 
 from equipoise._typing import AnyArray, Collapse, EffectMeasure, FloatArray, IntArray
-from equipoise.audits.disparity.measure import dropped_notes, moments_of
+from equipoise.audits.asking import Asking
+from equipoise.audits.disparity.measure import dropped_notes
 from equipoise.data.arms import arm_cells
-from equipoise.data.cells import Rows
 from equipoise.data.columns import Needs
 from equipoise.data.groups import cell_names
+from equipoise.data.query import CellRows, NarrowRows
 from equipoise.data.splitting import hashed_numpy
-from equipoise.data.table import Table
+from equipoise.data.table import Quantity, Rows, Table
 from equipoise.exceptions import DataError, InvalidParameterError
 from equipoise.moments import CellMoments
 from equipoise.results.finding import Note
@@ -63,7 +64,7 @@ def effect_sums(
     arm_ratio: float | None,
     n_blocks: int,
     seed: int,
-) -> EffectSums:
+) -> Asking[EffectSums]:
     """Sum what the collapse needs, in one query; see `Audit.treatment_effects`.
 
     Rows come into memory only when they carry a `count` (copies of a row go to different blocks) or
@@ -90,39 +91,41 @@ def effect_sums(
         table.check_column(column)
     counted = table.roles.count is not None and table.roles.cluster is None
     if fitted or (counted and n_blocks > 1):
-        return _from_rows(
-            table,
-            measure=measure,
-            kind=kind,
-            models=(control_pred, treated_pred),
-            fitted=fitted,
-            arm_ratio=arm_ratio,
-            n_blocks=n_blocks,
-            seed=seed,
+        return (
+            yield from _from_rows(
+                table,
+                measure=measure,
+                kind=kind,
+                models=(control_pred, treated_pred),
+                fitted=fitted,
+                arm_ratio=arm_ratio,
+                n_blocks=n_blocks,
+                seed=seed,
+            )
         )
     known = _expressions(table, control_pred, treated_pred)
     names = effect_quantities(measure, kind, treated_pred=treated_pred is not None)
     by_outcome = kind in {"control", "positives"}
-    arms = arm_cells(
+    signs = {"negative": table.y_true < 0.0, "zero": table.y_true == 0.0}
+    arms = yield from arm_cells(
         table,
-        {name: known[name] for name in names},
+        [Quantity(name, columns, known[name]) for name in names],
         NEEDS,
-        sums={"negative": _flag(table.y_true < 0.0), "zero": _flag(table.y_true == 0.0)}
-        if by_outcome
-        else None,
+        counted=[Quantity(name, "y_true", sign) for name, sign in signs.items()],
         columns=columns,
         n_blocks=n_blocks,
         seed=seed,
         only_nonzero=by_outcome and table.roles.weight is None,
     )
     if by_outcome:
-        _check_outcomes(kind, arms.sums["negative"], arms.sums["zero"], arm_ratio)
+        negative, zero = arms.counted
+        _check_outcomes(kind, negative, zero, arm_ratio)
     return EffectSums(
         groups=cell_names(arms.columns, arms.labels),
-        moments=moments_of(arms.cells),
+        moments=arms.cells,
         n_blocks=n_blocks,
         collapse=kind,
-        notes=dropped_notes(arms.cells),
+        notes=dropped_notes(arms.cells.dropped),
     )
 
 
@@ -150,7 +153,7 @@ def _from_rows(
     arm_ratio: float | None,
     n_blocks: int,
     seed: int,
-) -> EffectSums:
+) -> Asking[EffectSums]:
     wanted = {"y": table.y_true, "t": table.treatment, "f": table.effect_pred}
     wanted |= {
         name: nw.col(column).cast(nw.Float64)
@@ -162,8 +165,10 @@ def _from_rows(
         name: nw.col(column).cast(nw.Float64)
         for name, column in zip(covariates, table.roles.features, strict=fitted)
     }
-    rows = table.rows(wanted, NEEDS)
-    value = rows.values
+    quantities = [Quantity.of(value) for value in wanted.values()]
+    narrow: NarrowRows = yield Rows(table.sums(quantities, NEEDS, order=1))
+    rows = narrow.read()
+    value = dict(zip(wanted, rows.values, strict=True))
     if kind in {"control", "positives"}:
         negative, zero = float(np.sum(value["y"] < 0)), float(np.sum(value["y"] == 0))
         _check_outcomes(kind, negative, zero, arm_ratio)
@@ -192,17 +197,19 @@ def _from_rows(
         moments=moments,
         n_blocks=n_blocks,
         collapse=kind,
-        notes=dropped_notes(rows),
+        notes=dropped_notes(rows.dropped),
     )
 
 
-def _blocks(rows: Rows, n_blocks: int, seed: int) -> tuple[IntArray, IntArray, FloatArray | None]:
+def _blocks(
+    rows: CellRows, n_blocks: int, seed: int
+) -> tuple[IntArray, IntArray, FloatArray | None]:
     """Return rows, repeated where copies go to several blocks, with block and count."""
     n = len(rows.cell)
     everyone = np.arange(n)
     if rows.unit is not None:
         return everyone, hashed_numpy(rows.unit, seed) % n_blocks, rows.count
-    parts: list[AnyArray] = [*rows.values.values(), rows.cell]
+    parts: list[AnyArray] = [*rows.values, rows.cell]
     parts += [part for part in (rows.weight, rows.count) if part is not None]
     order = np.lexsort(parts)
     if rows.count is None:
@@ -218,10 +225,6 @@ def _blocks(rows: Rows, n_blocks: int, seed: int) -> tuple[IntArray, IntArray, F
         pieces.append((part[row], block, dealt[row, block].astype(np.float64)))
     take, blocks, counts = (np.concatenate(piece) for piece in zip(*pieces, strict=True))
     return take, blocks, counts
-
-
-def _flag(condition: nw.Expr) -> nw.Expr:
-    return nw.when(condition).then(1.0).otherwise(0.0)
 
 
 def _check_outcomes(kind: str, negative: float, zero: float, arm_ratio: float | None) -> None:

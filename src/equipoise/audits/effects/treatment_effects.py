@@ -13,6 +13,7 @@ from equipoise._checks import (
     check_rng,
 )
 from equipoise._typing import Collapse, EffectAdjust, EffectMeasure, Rest, Rng
+from equipoise.audits.asking import Asking, question_method
 from equipoise.audits.effects.questions import EffectDetails
 from equipoise.audits.effects.sums import EffectSums, effect_sums
 from equipoise.audits.progress import progress_bar
@@ -85,6 +86,7 @@ INCONSISTENT = {
 """When a collapse fails, by measure and collapse."""
 
 
+@question_method
 def treatment_effects(
     self: "Audit",
     *,
@@ -101,7 +103,7 @@ def treatment_effects(
     alpha: float = 0.05,
     confidence_level: float = 0.95,
     rng: Rng = None,
-) -> AuditResult:
+) -> Asking[AuditResult]:
     """Say whether predicted treatment effects are equally accurate in every group.
 
     The null hypothesis of a finding is that the predictions for the group, collapsed to a
@@ -179,7 +181,7 @@ def treatment_effects(
     check_flag("split", split)
     _check_options(alpha, confidence_level, adjust, rest, n_repeats, margin, arm_ratio)
     generator = check_rng(rng)
-    sums = effect_sums(
+    sums = yield from effect_sums(
         self.table,
         measure=measure,
         collapse=collapse,

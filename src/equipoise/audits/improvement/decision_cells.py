@@ -11,6 +11,7 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
+from equipoise.audits.asking import Asking
 from equipoise.audits.disparity.measure import dropped_notes
 from equipoise.audits.improvement.decision_rows import (
     DecisionRows,
@@ -20,9 +21,8 @@ from equipoise.audits.improvement.decision_rows import (
     missing_values,
     selective_labels,
 )
-from equipoise.data.cells import Rows, encode
 from equipoise.data.columns import Needs
-from equipoise.data.groups import cell_names
+from equipoise.data.groups import cell_names, encode
 from equipoise.data.metrics import Metric
 from equipoise.data.query import collect
 from equipoise.data.table import Table
@@ -41,7 +41,7 @@ VALUES = ("y", "weight", "status_quo", "candidate")
 
 def read_cells(
     table: Table, metrics: Sequence[str | Metric], *, candidate: str, capacity: float | None
-) -> DecisionRows | None:
+) -> Asking[DecisionRows | None]:
     """Count the rows of a ready candidate by group, outcome, weight and decisions.
 
     Parameters
@@ -54,6 +54,11 @@ def read_cells(
         Column of the candidate: decisions, or a score that is cut at the capacity.
     capacity : float, optional
         Share of people that may be selected.
+
+    Yields
+    ------
+    Sums
+        Which check the rows.
 
     Returns
     -------
@@ -68,6 +73,7 @@ def read_cells(
         raise capacity_needed()
     notes = selective_labels(table, needs)
     check_numeric(table, [candidate])
+    yield table.sums((), needs, order=1)
     frame, dropped = _complete(table, needs, candidate)
     scores = _scores(frame, needs, capacity)
     share = 1.0 if capacity is None else capacity
@@ -75,7 +81,8 @@ def read_cells(
         frame = frame.with_columns(_merged(frame, name, ends, share))
     keys = [*table.group_keys(), *VALUES]
     count = nw.col("count").sum().alias("count")
-    found = collect(frame.group_by(keys).agg(count).head(MAX_COMBINATIONS + 1))
+    query = frame.group_by(keys).agg(count).head(MAX_COMBINATIONS + 1)
+    found = collect(query, keys=table.group_keys())
     if len(found["count"]) > MAX_COMBINATIONS:
         return None
     cell, labels = encode([found[name] for name in table.group_keys()], len(found["count"]))
@@ -85,7 +92,6 @@ def read_cells(
     rows = {name: values[order] for name, values in rows.items()}
     for name in scores:
         rows = _cut(rows, name, share)
-    read = Rows(columns=table.roles.group, labels=labels, values={}, cell=cell, dropped=dropped)
     return DecisionRows(
         key=np.arange(len(rows["count"])),
         group=rows["group"],
@@ -100,7 +106,7 @@ def read_cells(
         weight=None if table.roles.weight is None else rows["weight"],
         frame=None,
         decision_column=table.roles.y_pred,
-        notes=(*dropped_notes(read), *notes),
+        notes=(*dropped_notes(dropped), *notes),
         count=rows["count"],
     )
 

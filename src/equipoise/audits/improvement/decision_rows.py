@@ -9,10 +9,10 @@ import numpy as np
 
 from equipoise._checks import LARGEST
 from equipoise._typing import AnyArray, FloatArray, IntArray
+from equipoise.audits.asking import Asking
 from equipoise.audits.disparity.measure import dropped_notes
-from equipoise.data.cells import Rows, check_cells, encode
 from equipoise.data.columns import Needs
-from equipoise.data.groups import cell_names
+from equipoise.data.groups import cell_names, check_cells, encode
 from equipoise.data.metrics import Metric, RateMetric, find_metric
 from equipoise.data.query import collect
 from equipoise.data.splitting import PRIME, hashed, hashed_numpy
@@ -171,7 +171,7 @@ def decision_needs(table: Table, metrics: Sequence[str | Metric]) -> dict[str, A
 
 def read_rows(
     table: Table, metrics: Sequence[str | Metric], *, candidate: str | None, features: bool
-) -> DecisionRows:
+) -> Asking[DecisionRows]:
     """Read the rows that the metrics, the status quo and the candidate need.
 
     Parameters
@@ -184,6 +184,11 @@ def read_rows(
         Column of a ready candidate.
     features : bool
         Whether a candidate will be fitted to the features.
+
+    Yields
+    ------
+    Sums
+        Which check the rows.
 
     Returns
     -------
@@ -210,8 +215,9 @@ def read_rows(
     own = any(isinstance(metric, Metric) for metric in metrics)
     if own:
         columns |= {name: nw.col(name) for name in table.schema}
+    yield table.sums((), needs, order=1)
     keyed, sampled = _sampled(table, table.keyed(needs), needs)
-    found = collect(keyed.select(**columns))
+    found = collect(keyed.select(**columns), keys=table.group_keys())
     order = _order(table, found, f"__eq_x{len(extra) - 1}" if candidate else None)
     found = {name: values[order] for name, values in found.items()}
     rows = _assemble(table, found, extra, candidate, own=own)
@@ -326,7 +332,6 @@ def _assemble(
             pa.table({name: pa.array(found[name]) for name in table.schema}), eager_only=True
         )
     dropped = table.size() - len(keep) if roles.missing == "drop" else 0
-    read = Rows(columns=roles.group, labels=labels, values={}, cell=cell, dropped=dropped)
     return DecisionRows(
         key=key,
         group=cell,
@@ -341,7 +346,7 @@ def _assemble(
         weight=found.get("__eq_weight"),
         frame=frame,
         decision_column=roles.y_pred,
-        notes=dropped_notes(read),
+        notes=dropped_notes(dropped),
     )
 
 
@@ -352,10 +357,7 @@ def selective_labels(table: Table, needs: Needs) -> tuple[Note, ...]:
     """
     if "y_true" not in needs or "y_pred" not in needs:
         return ()
-    column = table.roles.column("y_true")
-    absent = nw.col(column).is_null()
-    if table.schema[column].is_float():
-        absent = absent | nw.col(column).is_nan()
+    absent = table.is_missing(table.roles.column("y_true"))
     selected = table.value("y_pred") == 1.0
     counts = collect(
         table.frame.select(

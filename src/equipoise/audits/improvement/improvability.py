@@ -16,6 +16,7 @@ from equipoise._typing import (
     Rng,
     SplitRule,
 )
+from equipoise.audits.asking import Asking, question_method
 from equipoise.audits.improvement import report
 from equipoise.audits.improvement.candidates import selection_rule
 from equipoise.audits.improvement.decision_cells import read_cells
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 __all__ = ["improvability"]
 
 
+@question_method
 def improvability(
     self: "Audit",
     candidate: object,
@@ -66,7 +68,7 @@ def improvability(
     alpha: float = 0.05,
     confidence_level: float = 0.95,
     rng: Rng = None,
-) -> AuditResult:
+) -> Asking[AuditResult]:
     """Say whether there is a less discriminatory alternative to the status quo.
 
     The null hypothesis is that the candidate does not raise accuracy for every group, or does
@@ -161,7 +163,7 @@ def improvability(
     table = self.table
     ready = candidate if isinstance(candidate, str) and candidate in table.schema else None
     rule = None if ready else selection_rule(candidate, capacity=capacity)
-    rows = _read(table, metrics, ready, capacity)
+    rows = yield from _read(table, metrics, ready, capacity)
     if len(rows.names) < 2:
         raise InvalidParameterError(
             f"a gap needs at least two groups; the table has only {rows.names[0]!r}."
@@ -203,13 +205,13 @@ def improvability(
 
 def _read(
     table: Table, metrics: tuple[str | Metric, ...], ready: str | None, capacity: float | None
-) -> DecisionRows:
+) -> Asking[DecisionRows]:
     """Read what is judged; rows of a Spark DataFrame are counted there if they can be."""
     if ready is not None and table.frame.implementation.is_pyspark():
-        counted = read_cells(table, metrics, candidate=ready, capacity=capacity)
+        counted = yield from read_cells(table, metrics, candidate=ready, capacity=capacity)
         if counted is not None:
             return counted
-    return read_rows(table, metrics, candidate=ready, features=ready is None)
+    return (yield from read_rows(table, metrics, candidate=ready, features=ready is None))
 
 
 def _criteria(

@@ -9,10 +9,10 @@ import numpy as np
 
 from equipoise._checks import check_number, nearest, quoted
 from equipoise._typing import FloatArray
-from equipoise.audits.disparity.measure import dropped_notes, moments_of
-from equipoise.data.cells import Cells
+from equipoise.audits.asking import Asking
+from equipoise.audits.disparity.measure import dropped_notes
 from equipoise.data.columns import Needs
-from equipoise.data.table import Table
+from equipoise.data.table import Quantity, Table
 from equipoise.design.benefits import BenefitDesign, benefit_design
 from equipoise.exceptions import DataError, InvalidParameterError, MissingValuesError
 from equipoise.moments import CellMoments, merge_cells
@@ -81,8 +81,8 @@ class MeasuredBenefits:
     ----------
     moments : BenefitMoments
         Sums by cell.
-    cells : Cells
-        Labels of the cells.
+    cells : CellMoments
+        With the labels of the cells.
     people : CellMoments, optional
         For 2 x 2 matrices: one cell with the indicators of true positives, false negatives, false
         positives and true negatives.
@@ -95,7 +95,7 @@ class MeasuredBenefits:
     """
 
     moments: BenefitMoments
-    cells: Cells
+    cells: CellMoments
     people: CellMoments | None = None
     counts: FloatArray | None = None
     independent: bool = False
@@ -137,23 +137,22 @@ def find_benefits(
     return Benefits(name="benefit matrix", order=a, matrix=matrix, soft=soft, kappa=ratio)
 
 
-def measure_benefits(table: Table, benefits: Benefits) -> MeasuredBenefits:
+def measure_benefits(table: Table, benefits: Benefits) -> Asking[MeasuredBenefits]:
     """Sum benefits over the cells in one scan.
 
     Decisions with a 2 x 2 matrix need counts of labels only, which other audits share; everything
     else sums b and its power in the engine.
     """
     if benefits.matrix is not None and len(benefits.matrix) == 2 and not benefits.soft:
-        cells = table.label_cells(("y_true", "y_pred"))
-        indicators = moments_of(cells)
+        cells: CellMoments = yield table.label_sums(("y_true", "y_pred"))
         (tn, fn), (fp, tp) = benefits.matrix
         return MeasuredBenefits(
-            moments=BenefitMoments.from_levels([tp, fn, fp, tn], indicators, order=benefits.order),
+            moments=BenefitMoments.from_levels([tp, fn, fp, tn], cells, order=benefits.order),
             cells=cells,
-            people=merge_cells(indicators, np.zeros(len(cells.n))),
-            counts=np.array([cells.sums[f"rows{k}"].sum() for k in range(4)]),
+            people=merge_cells(cells, np.zeros(len(cells.n))),
+            counts=cells.sums.sum(axis=0),
             independent=table.roles.weight is None and table.roles.cluster is None,
-            notes=dropped_notes(cells),
+            notes=dropped_notes(cells.dropped),
         )
     value, needs, outside = _expression(table, benefits)
     order = benefits.order
@@ -164,16 +163,19 @@ def measure_benefits(table: Table, benefits: Benefits) -> MeasuredBenefits:
         absent = value.is_null() | value.is_nan()
         value = nw.when(absent).then(nw.lit(1.0)).otherwise(value)
     flags = {"outside": outside, "absent": absent, "negative": value < 0.0, "zero": value == 0.0}
-    cells = table.cells(
-        {"one": nw.lit(1.0), "benefit": value, "power": _power(value, order)},
+    terms = {"one": nw.lit(1.0), "benefit": value, "power": _power(value, order)}
+    matrix = None if benefits.matrix is None else tuple(benefits.matrix.ravel().tolist())
+    detail = (benefits.name, matrix, benefits.soft, order)
+    cells = yield table.sums(
+        [Quantity(name, detail, term) for name, term in terms.items()],
         needs,
-        sums={name: flag.cast(nw.Float64) for name, flag in flags.items()},
+        counted=[Quantity(name, detail, flag) for name, flag in flags.items()],
     )
-    _refuse(benefits, {name: float(cells.sums[name].sum()) for name in flags}, cells)
+    _refuse(benefits, dict(zip(flags, cells.sums.sum(axis=0).tolist(), strict=True)), cells)
     return MeasuredBenefits(
-        moments=BenefitMoments.from_powers(moments_of(cells), order=order),
+        moments=BenefitMoments.from_powers(cells, order=order),
         cells=cells,
-        notes=dropped_notes(cells),
+        notes=dropped_notes(cells.dropped),
     )
 
 
@@ -259,7 +261,7 @@ def _power(value: nw.Expr, order: float) -> nw.Expr:
     return nw.when(value > 0.0).then(power).otherwise(nw.lit(0.0))
 
 
-def _refuse(benefits: Benefits, found: dict[str, float], cells: Cells) -> None:
+def _refuse(benefits: Benefits, found: dict[str, float], cells: CellMoments) -> None:
     """Raise if the scan met benefits that no index can use."""
     n = int(cells.n.sum())
     if found["outside"] and benefits.soft:

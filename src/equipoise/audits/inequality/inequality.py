@@ -6,6 +6,7 @@ import numpy as np
 from scipy import special
 
 from equipoise._checks import check_flag, check_fraction
+from equipoise.audits.asking import Asking, question_method
 from equipoise.audits.inequality.benefits import (
     AnyBenefits,
     Benefits,
@@ -16,8 +17,8 @@ from equipoise.audits.inequality.benefits import (
 from equipoise.audits.inequality.questions import InequalityDetails
 from equipoise.data.groups import cell_names
 from equipoise.data.metrics import METRICS
-from equipoise.data.table import Table
-from equipoise.moments import CellMoments
+from equipoise.data.table import Quantity, Table
+from equipoise.moments import CellMoments, sum_by
 from equipoise.results.estimand import Estimand
 from equipoise.results.finding import ConfidenceInterval, Decision, Finding, JointTest, Note
 from equipoise.results.result import AuditResult
@@ -69,6 +70,7 @@ RARE = Note(
 NULL = "all groups have the same mean benefit (the between-group part is zero)"
 
 
+@question_method
 def inequality(
     self: "Audit",
     benefits: AnyBenefits,
@@ -78,7 +80,7 @@ def inequality(
     kappa: float | None = None,
     alpha: float = 0.05,
     confidence_level: float = 0.95,
-) -> AuditResult:
+) -> Asking[AuditResult]:
     r"""Say how unequal the benefits of decisions are, within and between groups.
 
     The null hypothesis of `joint` is that all groups have the same mean benefit, so that the
@@ -130,7 +132,7 @@ def inequality(
     check_fraction("confidence_level", confidence_level)
     table = self.table
     asked = find_benefits(table, benefits, order=order, soft=soft, kappa=kappa)
-    measured = measure_benefits(table, asked)
+    measured = yield from measure_benefits(table, asked)
     parts = decompose(measured.moments)
     names = _names(measured)
     test = between_test(measured.moments) if len(names) > 1 else None
@@ -149,7 +151,7 @@ def inequality(
     if limit is not None and check is not None:
         findings += _cap_findings(limit[0], check, parts, alpha)
         details["cap"] = _cap_details(limit, check)
-        details["roc"] = _roc(table)
+        details["roc"] = yield from _roc(table)
     group_findings, contributions = _contributions(parts, names, alpha, confidence_level)
     notes = [*measured.notes]
     if asked.design is not None and rates is not None:
@@ -435,7 +437,7 @@ def _error_rates(people: CellMoments) -> dict[str, Any]:
     return rates | {"fpr": fpr, "fnr": fnr, "covariance": covariance.tolist()}
 
 
-def _roc(table: Table) -> list[dict[str, float | None]] | None:
+def _roc(table: Table) -> Asking[list[dict[str, float | None]] | None]:
     """Return error rates at each cut of the score, rounded to thousandths; one more scan.
 
     People at or above the threshold are selected; without one, nobody is.
@@ -443,17 +445,19 @@ def _roc(table: Table) -> list[dict[str, float | None]] | None:
     if table.roles.y_score is None:
         return None
     score = (table.y_score * 1000.0).round() / 1000.0
-    totals = table.totals(
-        {"positive": table.y_true, "negative": 1.0 - table.y_true},
-        {"score": score},
+    cells: CellMoments = yield table.sums(
+        [Quantity("y_true", 1, table.y_true), Quantity("y_true", 0, 1.0 - table.y_true)],
         {"y_true": "label", "y_score": "number"},
+        by=[Quantity("y_score", "thousandths", score)],
+        order=1,
     )
-    positive, negative = totals.sums["positive"], totals.sums["negative"]
+    cuts, cut = np.unique(cells.labels[-1].astype(np.float64), return_inverse=True)
+    positive, negative = sum_by(cut, cells.total, len(cuts)).T
     missed = np.concatenate([[0.0], np.cumsum(positive)]) / positive.sum()
     harmed = 1.0 - np.concatenate([[0.0], np.cumsum(negative)]) / negative.sum()
-    cuts = [*totals.keys["score"].tolist(), None]
-    keep = np.unique(np.linspace(0, len(cuts) - 1, min(len(cuts), MOST_CUTS)).round().astype(int))
-    return [{"threshold": cuts[k], "fpr": float(harmed[k]), "fnr": float(missed[k])} for k in keep]
+    ends = [*cuts.tolist(), None]
+    keep = np.unique(np.linspace(0, len(ends) - 1, min(len(ends), MOST_CUTS)).round().astype(int))
+    return [{"threshold": ends[k], "fpr": float(harmed[k]), "fnr": float(missed[k])} for k in keep]
 
 
 def _joint(test: BetweenTest | None, alpha: float) -> JointTest:

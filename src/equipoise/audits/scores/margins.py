@@ -8,10 +8,17 @@ import numpy as np
 
 from equipoise._checks import check_fraction, check_number
 from equipoise._typing import ParityUnit
+from equipoise.audits.asking import Asking, question_method
 from equipoise.audits.scores.questions import MarginDetails
-from equipoise.audits.scores.sample import pairs_of, parity_bandwidth, parity_unit, score_sample
+from equipoise.audits.scores.sample import (
+    pairs_of,
+    parity_bandwidth,
+    parity_unit,
+    score_rows,
+    score_sample,
+)
 from equipoise.data.query import collect
-from equipoise.data.table import Table
+from equipoise.data.table import Quantity, Table
 from equipoise.exceptions import DataError, MissingValuesError
 from equipoise.results.estimand import Estimand
 from equipoise.results.finding import ConfidenceInterval, Decision, Finding, JointTest, Note
@@ -28,6 +35,7 @@ __all__ = ["marginal_outcome"]
 METHOD = "one-sided local linear, t with Satterthwaite degrees"
 
 
+@question_method
 def marginal_outcome(
     self: "Audit",
     threshold: float,
@@ -37,7 +45,7 @@ def marginal_outcome(
     reference: Mapping[str, Any] | None = None,
     alpha: float = 0.05,
     confidence_level: float = 0.95,
-) -> AuditResult:
+) -> Asking[AuditResult]:
     """Say whether people at the cut-off have the same mean outcome in every group.
 
     The null hypothesis is that mean outcomes at the threshold are equal. Only rows with a
@@ -83,15 +91,15 @@ def marginal_outcome(
     width = parity_bandwidth(bandwidth)
     table = self.table
     counted = parity_unit(table, unit)
-    _check_labels(table, at)
-    with score_sample(
-        table,
-        counted,
-        # Labels below the threshold are often unknown, and never used.
-        outcome=nw.when(table.y_score >= at).then(table.y_true).otherwise(0.0),
-        needs={"y_score": "number"},
-        edge=at,
-    ) as sample:
+    # Labels below the threshold are often unknown, and never used.
+    known = nw.when(table.y_score >= at).then(table.y_true).otherwise(0.0)
+    outcome = Quantity("y_true", ("from", at), known)
+    try:
+        rows = yield score_rows(table, outcome, {"y_score": "number"})
+    except DataError:
+        _check_labels(table, at)
+        raise
+    with score_sample(rows, counted, edge=at) as sample:
         pairs = pairs_of(sample, reference)
         tests = [
             _compared(
@@ -146,12 +154,9 @@ def _check_labels(table: Table, threshold: float) -> None:
     if table.roles.missing == "drop":
         return
     column = table.roles.column("y_true")
-    absent = nw.col(column).is_null()
-    if table.schema[column].is_float():
-        absent = absent | nw.col(column).is_nan()
     above = table.frame.filter(table.y_score >= threshold)
     query = above.select(
-        absent.cast(nw.Int64).sum().cast(nw.Float64).alias("absent"),
+        table.is_missing(column).cast(nw.Int64).sum().cast(nw.Float64).alias("absent"),
         nw.len().cast(nw.Float64).alias("n"),
     )
     found = collect(query)

@@ -8,14 +8,17 @@ import numpy as np
 
 from equipoise._checks import check_finite, check_fraction, check_option
 from equipoise._typing import CalibrationHypothesis, ParityMethod, ParityUnit, Rng
+from equipoise.audits.asking import Asking, question_method
 from equipoise.audits.scores.questions import Curve, ParityDetails
 from equipoise.audits.scores.sample import (
     ScoreSample,
     pairs_of,
     parity_bandwidth,
     parity_unit,
+    score_rows,
     score_sample,
 )
+from equipoise.data.table import Quantity
 from equipoise.exceptions import DataError, GroupTooSmallError, InvalidParameterError
 from equipoise.results.estimand import Estimand
 from equipoise.results.finding import ConfidenceInterval, Decision, Finding, JointTest, Note
@@ -68,6 +71,7 @@ class _Comparison:
     note: Note | None = None
 
 
+@question_method
 def predictive_parity(
     self: "Audit",
     *,
@@ -80,7 +84,7 @@ def predictive_parity(
     alpha: float = 0.05,
     confidence_level: float = 0.95,
     rng: Rng = None,
-) -> AuditResult:
+) -> Asking[AuditResult]:
     """Say whether a score means the same in every group, and where it does not.
 
     The null hypothesis is that people with equal scores have equal mean outcomes whatever
@@ -149,12 +153,9 @@ def predictive_parity(
     }
     table = self.table
     counted = parity_unit(table, unit)
-    with score_sample(
-        table,
-        counted,
-        outcome=table.y_true,
-        needs={"y_true": "number", "y_score": "number"},
-    ) as sample:
+    outcome = Quantity("y_true", None, table.y_true)
+    rows = yield score_rows(table, outcome, {"y_true": "number", "y_score": "number"})
+    with score_sample(rows, counted) as sample:
         if hypothesis == "calibration":
             if method == "paper":
                 raise InvalidParameterError(

@@ -7,25 +7,30 @@ from functools import partial
 from itertools import combinations
 from typing import Any
 
-import narwhals as nw
 import numpy as np
 
 from equipoise._checks import check_number, check_option, quoted
 from equipoise._typing import AnyArray, ParityUnit
 from equipoise.audits.disparity.measure import SMALLEST, dropped_notes
-from equipoise.data.batches import NarrowRows, RowReader, batches
-from equipoise.data.cells import Rows
-from equipoise.data.clusters import CLUSTER
+from equipoise.data.columns import Needs
 from equipoise.data.groups import cell_names, matching_cells
-from equipoise.data.parts import SparkParts
-from equipoise.data.table import Needs, Table
+from equipoise.data.query import CLUSTER, CellRows, NarrowRows, RowReader
+from equipoise.data.spark import SparkParts
+from equipoise.data.table import Quantity, Rows, Table
 from equipoise.exceptions import DataError, InvalidParameterError
 from equipoise.results.finding import Note
 from equipoise.stats.scores.cells import ScoreCells
 from equipoise.stats.scores.partitioned import AnyScoreCells, PartitionedCells
 from equipoise.stats.scores.support import ScoreSupport, score_support
 
-__all__ = ["ScoreSample", "pairs_of", "parity_bandwidth", "parity_unit", "score_sample"]
+__all__ = [
+    "ScoreSample",
+    "pairs_of",
+    "parity_bandwidth",
+    "parity_unit",
+    "score_rows",
+    "score_sample",
+]
 
 EXACT_ROWS = 200_000
 """Up to this many rows scores are exact; beyond, they are means of narrow bins."""
@@ -88,14 +93,31 @@ def parity_bandwidth(bandwidth: float | str) -> float | None:
     return check_number("bandwidth", bandwidth, low=0.0)
 
 
+def score_rows(table: Table, outcome: Quantity, needs: Needs) -> Rows:
+    """Declare the rows of a question about scores: the outcome and the score of each.
+
+    Parameters
+    ----------
+    table : Table
+        With the roles `y_score` and those of `needs`.
+    outcome : Quantity
+        The outcome of a row.
+    needs : mapping of str to {"label", "number"}
+        Roles that are used.
+
+    Returns
+    -------
+    Rows
+    """
+    if not table.roles.group:
+        raise InvalidParameterError("this question compares groups; pass `group` to `Audit`.")
+    score = Quantity("y_score", None, table.y_score)
+    return Rows(table.sums([outcome, score], needs, order=1))
+
+
 @contextmanager
 def score_sample(
-    table: Table,
-    unit: ParityUnit,
-    *,
-    outcome: nw.Expr,
-    needs: Needs,
-    edge: float | None = None,
+    narrow: NarrowRows, unit: ParityUnit, *, edge: float | None = None
 ) -> Iterator[ScoreSample]:
     """Arrange scores and outcomes, for a `with` block; of more than 200,000 rows scores are binned.
 
@@ -103,14 +125,10 @@ def score_sample(
 
     Parameters
     ----------
-    table : Table
-        With the roles `y_score` and those of `needs`.
+    narrow : NarrowRows
+        The rows that `score_rows` declares.
     unit : {"cluster", "row"}
         What counts alike.
-    outcome : narwhals expression
-        The outcome of a row.
-    needs : mapping of str to {"label", "number"}
-        Roles that are used.
     edge : float, optional
         A score at which a bin must begin.
 
@@ -118,10 +136,7 @@ def score_sample(
     ------
     ScoreSample
     """
-    if not table.roles.group:
-        raise InvalidParameterError("this question compares groups; pass `group` to `Audit`.")
-    narrow = table.narrow({"y": outcome, "s": table.y_score}, needs)
-    if table.frame.implementation.is_pyspark():
+    if narrow.frame.implementation.is_pyspark():
         with SparkParts(narrow) as parts:
             yield _sample(*_partitioned(parts, narrow.reader, unit, edge), narrow.reader)
     else:
@@ -131,7 +146,7 @@ def score_sample(
 def _local(narrow: NarrowRows, unit: ParityUnit, edge: float | None) -> tuple[ScoreCells, bool]:
     """Read the rows; return them, and whether scores are binned."""
     parts: dict[str, list[Any]] = {}
-    for rows in batches(narrow):
+    for rows in narrow.batches():
         for name, values in _columns(rows).items():
             parts.setdefault(name, []).append(values)
     binned = sum(len(part) for part in parts["group"]) > EXACT_ROWS
@@ -155,10 +170,10 @@ def _partitioned(
     )
     arrange = partial(_arranged, unit=unit, support=support)
     clustered = CLUSTER in reader.multipliers
-    none = Rows(
+    none = CellRows(
         columns=reader.columns,
         labels=reader.labels,
-        values={"y": np.empty(0), "s": np.empty(0)},
+        values=(np.empty(0), np.empty(0)),
         cell=np.empty(0, dtype=np.int64),
         unit=np.empty(0, dtype=np.int64) if clustered else None,
     )
@@ -168,11 +183,12 @@ def _partitioned(
     return cells, support.bins is not None
 
 
-def _columns(rows: Rows) -> dict[str, Any]:
+def _columns(rows: CellRows) -> dict[str, Any]:
     """Return the columns of rows by their names in `ScoreCells.from_rows`."""
+    outcome, score = rows.values
     columns = {
-        "y_true": rows.values["y"],
-        "y_score": rows.values["s"],
+        "y_true": outcome,
+        "y_score": score,
         "group": rows.cell.astype(np.int32),
         "cluster": rows.unit,
         "weight": rows.weight,
@@ -182,20 +198,20 @@ def _columns(rows: Rows) -> dict[str, Any]:
 
 
 def _of_scores(
-    function: Callable[[AnyArray], tuple[AnyArray, ...]], rows: Rows
+    function: Callable[[AnyArray], tuple[AnyArray, ...]], rows: CellRows
 ) -> tuple[AnyArray, ...]:
-    return function(rows.values["s"])
+    return function(rows.values[1])
 
 
 def _of_cells(
     function: Callable[[ScoreCells], tuple[AnyArray, ...]],
-    arrange: Callable[[Rows], ScoreCells],
-    rows: Rows,
+    arrange: Callable[[CellRows], ScoreCells],
+    rows: CellRows,
 ) -> tuple[AnyArray, ...]:
     return function(arrange(rows))
 
 
-def _arranged(rows: Rows, *, unit: ParityUnit, support: ScoreSupport) -> ScoreCells:
+def _arranged(rows: CellRows, *, unit: ParityUnit, support: ScoreSupport) -> ScoreCells:
     n_groups = len(rows.labels[0])
     return ScoreCells.from_rows(**_columns(rows), n_groups=n_groups, unit=unit, support=support)
 
@@ -206,7 +222,7 @@ def _sample(cells: AnyScoreCells, binned: bool, reader: RowReader) -> ScoreSampl
             f"Scores must not all be below {SMALLEST:g} in size, where squares vanish. Rescale"
             " them."
         )
-    notes = [*dropped_notes(reader)]
+    notes = [*dropped_notes(reader.dropped)]
     if binned:
         notes.append(
             Note(

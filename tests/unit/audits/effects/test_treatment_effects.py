@@ -9,8 +9,10 @@ from numpy.testing import assert_allclose
 from rich.progress import Progress
 
 import equipoise as eq
+from equipoise.audits.asking import ask
 from equipoise.audits.progress import drawn_on, progress_bar
 from equipoise.data.arms import arm_cells
+from equipoise.data.table import Quantity
 from equipoise.exceptions import (
     ColumnNotFoundError,
     DataError,
@@ -331,10 +333,13 @@ def test_missing_rows_can_be_dropped_and_are_counted(data):
 def test_blocks_of_zero_outcomes_are_dealt_out_like_the_others():
     data = experiment(n=40_000, groups=2)
     table = audit(data).table
-    quantities = {"one": nw.lit(1.0), "y": table.y_true, "yf": table.y_true * table.effect_pred}
+    quantities = [
+        Quantity.of(value)
+        for value in (nw.lit(1.0), table.y_true, table.y_true * table.effect_pred)
+    ]
     needs = {"y_true": "number", "treatment": "label", "effect_pred": "number"}
-    dealt = arm_cells(table, quantities, needs, n_blocks=16, only_nonzero=True)
-    keyed = arm_cells(table, quantities, needs, n_blocks=16)
+    dealt = ask(arm_cells(table, quantities, needs, n_blocks=16, only_nonzero=True))
+    keyed = ask(arm_cells(table, quantities, needs, n_blocks=16))
     for arms in (dealt, keyed):
         n = arms.cells.n.reshape(16, 4)
         expected = n.sum(axis=0) / 16

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import equipoise as eq
+from equipoise.audits.asking import ask
 from equipoise.audits.improvement import decision_cells
 from equipoise.audits.improvement.decision_cells import read_cells
 from equipoise.data.roles import Roles
@@ -23,7 +24,7 @@ ROWS = {
 
 def counted(rows=ROWS, *, metrics=("accuracy",), candidate="c", capacity=None, **roles):
     table = Table(rows, Roles(**({"group": ("g",), "y_true": "y", "y_pred": "p"} | roles)))
-    return read_cells(table, metrics, candidate=candidate, capacity=capacity)
+    return ask(read_cells(table, metrics, candidate=candidate, capacity=capacity))
 
 
 def test_identical_rows_are_one_with_a_count():

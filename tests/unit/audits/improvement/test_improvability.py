@@ -186,9 +186,10 @@ def test_clusters_stay_whole(table):
     audit = eq.Audit(table, cluster="person", **ROLES)
     rows = audit.improvability(LogisticRegression(), accuracy="accuracy", **FAST)
     assert [split["n_train"] for split in rows.details["splits"]] == [2000] * 3
+    from equipoise.audits.asking import ask
     from equipoise.audits.improvement.decision_rows import read_rows
 
-    read = read_rows(audit.table, ["accuracy"], candidate=None, features=True)
+    read = ask(read_rows(audit.table, ["accuracy"], candidate=None, features=True))
     train, test = read.split(5, 2 / 3)
     assert not set(read.unit[train]) & set(read.unit[test])
     assert len(train) + len(test) == 3000
