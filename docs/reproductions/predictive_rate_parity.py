@@ -20,7 +20,7 @@ import equipoise as eq
 from equipoise.datasets import ADULT_COLUMNS
 from equipoise.exceptions import DataError, SmallGroupWarning
 from equipoise.mitigation import GroupCalibrator
-from equipoise.stats.scores.bands import gaussian_draws, tail_share
+from equipoise.stats.multiplicity import gaussian_draws, tail_share
 from equipoise.stats.scores.cells import ScoreCells, influence_moments
 from equipoise.stats.scores.curves import score_grid
 from equipoise.stats.scores.kernel import (

@@ -12,7 +12,7 @@ from equipoise._checks import check_integer, check_option
 from equipoise._typing import FloatArray, MultiObjectiveMethod
 from equipoise.exceptions import SmallGroupWarning
 from equipoise.mitigation._groups import group_codes, known_groups
-from equipoise.stats.scores.multi_objective import fit_product_kernel
+from equipoise.stats.scores.calibrators import fit_product_kernel
 
 __all__ = ["MultiObjectiveCalibrator"]
 

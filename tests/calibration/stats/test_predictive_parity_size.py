@@ -7,10 +7,9 @@ and tests that take rows as independent are run beside ours to show what they do
 import numpy as np
 import pytest
 
-from equipoise.stats.scores.calibration import calibration_test
 from equipoise.stats.scores.cells import ScoreCells
 from equipoise.stats.scores.margins import marginal_outcome_test
-from equipoise.stats.scores.parity import compare_groups, parity_test
+from equipoise.stats.scores.parity import calibration_test, compare_groups, parity_test
 from simulate.scores import users_with_activity, users_with_scores
 from support.rates import assert_at_least, assert_at_most, assert_rate
 

@@ -93,3 +93,11 @@ def test_max_t_p_values_use_only_what_was_tested():
 def test_no_variance_at_all_is_refused():
     with pytest.raises(InvalidParameterError, match="positive diagonal"):
         max_t(np.zeros((2, 2)))
+
+
+@pytest.mark.parametrize("level", [0.5, 0.9, 0.95, 0.999])
+def test_a_root_exceeds_the_critical_value_exactly_when_its_p_value_is_small_enough(level):
+    law = max_t(np.eye(4), n_draws=4_000)
+    critical = law.critical(level)
+    above, at = law.p_values(np.array([critical * (1 + 1e-9), critical]))
+    assert above <= 1 - level + 1e-9 < at

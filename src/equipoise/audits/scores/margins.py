@@ -24,8 +24,8 @@ from equipoise.results.estimand import Estimand
 from equipoise.results.finding import ConfidenceInterval, Decision, Finding, JointTest, Note
 from equipoise.results.result import AuditResult
 from equipoise.stats.multiplicity import adjusted_p_values
+from equipoise.stats.scores.cells import AnyScoreCells
 from equipoise.stats.scores.margins import MarginalOutcomeTest, compare_margins
-from equipoise.stats.scores.partitioned import AnyScoreCells
 
 if TYPE_CHECKING:
     from equipoise.audits.audit import Audit

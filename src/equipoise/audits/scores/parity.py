@@ -25,9 +25,8 @@ from equipoise.results.finding import ConfidenceInterval, Decision, Finding, Joi
 from equipoise.results.formats import number, p_value
 from equipoise.results.result import AuditResult
 from equipoise.stats.multiplicity import adjusted_p_values
-from equipoise.stats.scores.calibration import calibration_test
 from equipoise.stats.scores.curves import GroupCurve, ParityTest
-from equipoise.stats.scores.parity import compare_groups
+from equipoise.stats.scores.parity import calibration_test, compare_groups
 
 if TYPE_CHECKING:
     from equipoise.audits.audit import Audit

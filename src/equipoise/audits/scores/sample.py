@@ -19,9 +19,8 @@ from equipoise.data.spark import SparkParts
 from equipoise.data.table import Quantity, Rows, Table
 from equipoise.exceptions import DataError, InvalidParameterError
 from equipoise.results.finding import Note
-from equipoise.stats.scores.cells import ScoreCells
-from equipoise.stats.scores.partitioned import AnyScoreCells, PartitionedCells
-from equipoise.stats.scores.support import ScoreSupport, score_support
+from equipoise.stats.scores.cells import AnyScoreCells, PartitionedCells, ScoreCells
+from equipoise.stats.scores.rows import ScoreSupport, score_support
 
 __all__ = [
     "ScoreSample",

@@ -15,20 +15,22 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from scipy import sparse
 
 from equipoise._checks import check_finite, check_number, check_option
 from equipoise._typing import AnyArray, Degree, FloatArray, ParityUnit
 from equipoise.exceptions import DataError, EstimationError, InvalidParameterError
 from equipoise.stats.scores.cells import (
+    AnyScoreCells,
     LinearBlock,
     ScoreCells,
     influence_moments,
     weighted_quantile,
 )
-from equipoise.stats.scores.partitioned import AnyScoreCells
 
 __all__ = [
     "GRID_LEVELS",
+    "PooledFit",
     "RegressionCurve",
     "Smoother",
     "curve_block",
@@ -42,6 +44,7 @@ __all__ = [
 
 GRID_LEVELS = np.array([0.01, *np.arange(0.05, 0.96, 0.05), 0.99])
 """Score quantiles at which curves are compared (section 7 of the paper)."""
+N_NODES = 60
 
 
 class Smoother(NamedTuple):
@@ -298,3 +301,40 @@ def difference_block(
         np.concatenate([-first.coefficient, second.coefficient]),
         np.concatenate([first.centre, second.centre]),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PooledFit:
+    """Local-linear fit at nodes, interpolated to the support: linear in the weighted outcomes."""
+
+    level: FloatArray
+    interpolation: sparse.csr_array
+    value: FloatArray
+
+    @classmethod
+    def of(
+        cls, support: FloatArray, mass: FloatArray, total: FloatArray, bandwidth: float
+    ) -> "PooledFit":
+        """Fit weighted outcomes on the support; bandwidth 0 takes the mean at each score."""
+        nodes = support
+        if bandwidth > 0.0:
+            levels = np.linspace(0.0, 1.0, N_NODES)
+            nodes = np.unique(weighted_quantile(support, mass, levels))
+        level = smoother(nodes, support, mass, bandwidth).level
+        right = np.minimum(np.maximum(np.searchsorted(nodes, support), 1), len(nodes) - 1)
+        left = np.maximum(right - 1, 0)
+        gap = np.where(right > left, nodes[right] - nodes[left], 1.0)
+        part = np.clip((support - nodes[left]) / gap, 0.0, 1.0)
+        rows = np.arange(len(support))
+        interpolation = sparse.coo_array(
+            (
+                np.concatenate([1.0 - part, part]),
+                (np.concatenate([rows, rows]), np.concatenate([left, right])),
+            ),
+            shape=(len(support), len(nodes)),
+        ).tocsr()
+        return cls(level=level, interpolation=interpolation, value=interpolation @ (level @ total))
+
+    def fitted(self, total: FloatArray) -> FloatArray:
+        """Smooth other weighted outcomes in the same way."""
+        return np.asarray(self.interpolation @ (self.level @ total))

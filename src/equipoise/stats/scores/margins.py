@@ -13,7 +13,7 @@ from scipy import special
 from equipoise._checks import check_finite, check_fraction, check_number
 from equipoise._typing import AnyArray, FloatArray, IntArray, ParityUnit
 from equipoise.exceptions import DataError, GroupTooSmallError, InvalidParameterError
-from equipoise.stats.scores.cells import ScoreCells, influence_moments
+from equipoise.stats.scores.cells import AnyScoreCells, ScoreCells, influence_moments
 from equipoise.stats.scores.curves import INFORMATION_NEEDED, UNITS_NEEDED, informative
 from equipoise.stats.scores.kernel import (
     difference_block,
@@ -21,7 +21,6 @@ from equipoise.stats.scores.kernel import (
     rule_of_thumb,
     smoother,
 )
-from equipoise.stats.scores.partitioned import AnyScoreCells
 
 __all__ = ["MarginalOutcomeTest", "compare_margins", "marginal_outcome_test"]
 

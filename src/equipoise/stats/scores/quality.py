@@ -13,7 +13,7 @@ from equipoise._typing import AnyArray, FloatArray, IntArray, Rng
 from equipoise.exceptions import DataError, InvalidParameterError
 from equipoise.stats.scores.cells import weighted_quantile
 from equipoise.stats.scores.kernel import GRID_LEVELS, paper_bandwidth
-from equipoise.stats.scores.unit_rows import sum_by
+from equipoise.stats.scores.rows import sum_by
 
 __all__ = ["QualityComparison", "ScoreQuality", "compare_quality", "score_quality"]
 

@@ -16,7 +16,7 @@ from equipoise.exceptions import DataError, EstimationError, InvalidParameterErr
 from equipoise.stats.scores.calibrators import monotone
 from equipoise.stats.scores.cells import ScoreCells, weighted_quantile
 from equipoise.stats.scores.kernel import GRID_LEVELS, rule_of_thumb, smoother
-from equipoise.stats.scores.unit_rows import sum_by
+from equipoise.stats.scores.rows import sum_by
 
 __all__ = ["GroupThresholds", "equal_margin_thresholds"]
 

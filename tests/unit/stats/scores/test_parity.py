@@ -3,11 +3,15 @@ import pytest
 from scipy import stats
 
 from equipoise.exceptions import DataError, GroupTooSmallError, InvalidParameterError
-from equipoise.stats.scores.bands import max_t_test
-from equipoise.stats.scores.calibration import calibration_test
+from equipoise.stats.multiplicity import max_t_test
 from equipoise.stats.scores.cells import ScoreCells
-from equipoise.stats.scores.order import common_support, worst_ordering_violation
-from equipoise.stats.scores.parity import compare_groups, composite_parity_test, parity_test
+from equipoise.stats.scores.curves import common_support, worst_ordering_violation
+from equipoise.stats.scores.parity import (
+    calibration_test,
+    compare_groups,
+    composite_parity_test,
+    parity_test,
+)
 from simulate.scores import users_with_scores
 
 
