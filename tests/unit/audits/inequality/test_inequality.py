@@ -346,3 +346,11 @@ def test_one_outcome_has_no_error_rates(rng):
     assert found.details["error_rates"]["fpr"] is None
     with pytest.raises(InvalidParameterError, match="people of both outcomes"):
         audit(rows, y_score=None).inequality(benefit_design(0.5, 3, "punitive"))
+
+
+def test_a_finding_without_a_test_is_estimated(rng):
+    findings = audit(people(rng)).inequality("speicher").findings
+    untested = [f for f in findings if f.p_value is None and f.estimate is not None]
+    assert untested
+    assert {f.decision for f in untested} == {Decision.ESTIMATED}
+    assert not any(f.decision is Decision.ESTIMATED for f in findings if f.p_value is not None)
