@@ -8,7 +8,7 @@ import numpy as np
 from harness import compare, measure, show
 
 from equipoise.stats.improvement.capacity import select_top
-from equipoise.stats.improvement.test import ImprovementQuestion, improvement_test
+from equipoise.stats.improvement.test import ImprovementQuestion, compare_utilities
 from equipoise.stats.improvement.utilities import estimate_utilities
 
 N, SPLITS, RESAMPLES, CAPACITY = 48_784, 5, 10_000, 0.03
@@ -50,7 +50,7 @@ def ours(splits):
     spreads = []
     for seed, split in enumerate(splits):
         estimates = _estimates(split, RESAMPLES, seed)
-        improvement_test(estimates, directions=[(1, 0)], question=ImprovementQuestion())
+        compare_utilities(estimates, directions=[(1, 0)], question=ImprovementQuestion())
         spreads.append(estimates.draws.value.std(axis=0))
     return np.array(spreads)
 
@@ -60,7 +60,7 @@ def analytic(splits):
     spreads = []
     for split in splits:
         estimates = _estimates(split, 0, None)
-        improvement_test(
+        compare_utilities(
             estimates, directions=[(1, 0)], question=ImprovementQuestion(inference="analytic")
         )
         spreads.append(np.sqrt(np.diag(estimates.covariance)))

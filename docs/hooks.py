@@ -5,6 +5,7 @@ repository outside ``docs`` (a test, a module) leads to a copy of it in the site
 piece of evidence is one click away, with or without a network.
 """
 
+import ast
 import posixpath
 import re
 from pathlib import Path
@@ -34,7 +35,8 @@ def on_files(files, config):
 
 
 def on_page_markdown(markdown, page, config, files):
-    """List the engines, and lead links to files outside ``docs`` to their copies."""
+    """List what `equipoise.stats` has, and lead links to files outside ``docs`` to copies."""
+    markdown = markdown.replace("<!-- functions -->", _functions())
     markdown = markdown.replace("<!-- engines -->", _engines())
     folder = posixpath.dirname(page.file.src_uri)
 
@@ -45,6 +47,16 @@ def on_page_markdown(markdown, page, config, files):
         return posixpath.relpath(_copy_uri(target), folder or ".")
 
     return LINK.sub(lead, markdown)
+
+
+def _functions():
+    tree = ast.parse((ROOT / "src/equipoise/stats/__init__.py").read_text(encoding="utf-8"))
+    (names,) = (
+        ast.literal_eval(node.value)
+        for node in tree.body
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__"
+    )
+    return "\n\n".join(f"::: equipoise.stats.{name}" for name in names)
 
 
 def _engines():

@@ -19,7 +19,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from equipoise.stats.improvement.capacity import select_top
-from equipoise.stats.improvement.test import ImprovementQuestion, gap_direction, improvement_test
+from equipoise.stats.improvement.test import (
+    ImprovementQuestion,
+    compare_utilities,
+    gap_direction,
+)
 from equipoise.stats.improvement.utilities import estimate_utilities
 
 SPLITS = 5
@@ -81,7 +85,7 @@ def package_p_values(y, white, decisions, direction, *, inference="bootstrap"):
     )
     questions = [ImprovementQuestion(method=m, inference=inference) for m in ("paper", "signed")]
     return [
-        improvement_test(estimates, directions=[direction], question=question).p_value
+        compare_utilities(estimates, directions=[direction], question=question).p_value
         for question in questions
     ]
 

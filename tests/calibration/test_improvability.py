@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from equipoise.stats.improvement.frontier import combine_splits
-from equipoise.stats.improvement.test import ImprovementQuestion, improvement_test
+from equipoise.stats.improvement.test import ImprovementQuestion, compare_utilities
 from equipoise.stats.improvement.utilities import (
     BootstrapDraws,
     UtilityEstimates,
@@ -23,7 +23,7 @@ ANALYTIC = ImprovementQuestion(inference="analytic")
 
 def gap_p_values(estimates, questions, *, delta=0.0):
     return [
-        improvement_test(estimates, directions=[(1, 0)], question=question, delta_fairness=delta)
+        compare_utilities(estimates, directions=[(1, 0)], question=question, delta_fairness=delta)
         .fairness[0]
         .p_value
         for question in questions
@@ -141,7 +141,7 @@ def test_studentised_bootstrap_holds_its_size_in_small_groups(rng, selected):
         if estimates.support.min() < 10:
             continue
         used += 1
-        shift = improvement_test(
+        shift = compare_utilities(
             estimates,
             directions=[(1, 0)],
             question=ImprovementQuestion(margin_scale="absolute"),
@@ -162,7 +162,7 @@ def test_sampling_weights_enter_the_standard_error(rng):
         estimates = estimate_utilities(
             u, np.ones_like(u), np.arange(n) % 10 // 8, n_groups=2, weight=weight
         )
-        test = improvement_test(estimates, directions=[(1, 0)], question=ANALYTIC)
+        test = compare_utilities(estimates, directions=[(1, 0)], question=ANALYTIC)
         (estimate[r], se[r]) = test.accuracy[1].contrasts[0]
         hits += test.accuracy[1].p_value <= 0.05
     assert_rate(hits, reps, 0.05, above=0.01)
@@ -183,7 +183,7 @@ def test_clusters_are_needed_and_enough(rng):
             estimates = estimate_utilities(
                 u, np.ones_like(u), group, n_groups=2, cluster=units, n_resamples=199, rng=rng
             )
-            test = improvement_test(estimates, directions=[(0, 1)], question=SIGNED)
+            test = compare_utilities(estimates, directions=[(0, 1)], question=SIGNED)
             hits[k] += test.accuracy[0].p_value <= 0.05
     assert_rate(hits[0], reps, 0.05, above=0.01)
     assert_at_least(hits[1], reps, 0.2)
@@ -200,7 +200,7 @@ def test_three_groups_hold_their_size_and_have_power(rng):
             u[:, 0, 0] += np.array([0.0, 0.5, 1.0])[group]
             u[:, 0, 1] += np.array(candidate)[group]
             estimates = estimate_utilities(u, np.ones_like(u), group, n_groups=3)
-            test = improvement_test(estimates, directions=[(2, 0)], question=ANALYTIC)
+            test = compare_utilities(estimates, directions=[(2, 0)], question=ANALYTIC)
             hits[k] += test.fairness[0].p_value <= 0.05
     assert_rate(hits[0], reps, 0.05, above=0.015)
     assert_at_least(hits[1], reps, 0.9)

@@ -7,7 +7,7 @@ from sklearn.linear_model import LinearRegression
 from equipoise.search import TopShare, TrainingSample
 from equipoise.stats.improvement.capacity import select_top
 from equipoise.stats.improvement.frontier import combine_splits
-from equipoise.stats.improvement.test import ImprovementQuestion, gap_direction, improvement_test
+from equipoise.stats.improvement.test import ImprovementQuestion, compare_utilities, gap_direction
 from equipoise.stats.improvement.utilities import estimate_utilities
 from support.rates import assert_at_least, assert_at_most
 
@@ -59,7 +59,7 @@ def procedure(rng, data, *, n_splits, cluster):
             cluster=person[~train] if cluster else None,
         )
         direction = gap_direction(y[train] * d0, d0, group[train], n_groups=2)
-        test = improvement_test(estimates, directions=[direction], question=QUESTION)
+        test = compare_utilities(estimates, directions=[direction], question=QUESTION)
         p.append(test.p_value)
     return p
 

@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from equipoise.stats.effects.bias import error_tests, treatment_bias
-from equipoise.stats.effects.corrections import CORRECTIONS, correction_amounts
+from equipoise.stats.effects.corrections import CORRECTIONS, effect_correction
 from equipoise.stats.effects.errors import corrected_errors, effect_moments, group_errors
 from equipoise.stats.effects.evaluation import evaluate_corrections
 from equipoise.stats.multiplicity import adjusted_p_values
@@ -231,7 +231,7 @@ def test_corrections_rank_as_in_the_simulation_study(rng, scenario):
     found = {}
     for rule in RULES:
         amount = np.stack(
-            [correction_amounts(estimate[:, k], se[:, k], method=rule).amount for k in range(size)],
+            [effect_correction(estimate[:, k], se[:, k], method=rule).amount for k in range(size)],
             axis=1,
         )
         found[rule] = 1000 * np.sqrt(np.mean((b - amount) ** 2, axis=0)).mean()
@@ -275,7 +275,7 @@ def test_evaluation_estimates_the_remaining_mean_square_without_noise(rng):
         truth.append(
             [
                 np.mean(
-                    (b - correction_amounts(errors.error, errors.error_se, method=r).amount) ** 2
+                    (b - effect_correction(errors.error, errors.error_se, method=r).amount) ** 2
                 )
                 for r in rules
             ]
@@ -288,7 +288,7 @@ def test_evaluation_estimates_the_remaining_mean_square_without_noise(rng):
 
 def test_same_data_interval_for_the_remaining_error_covers(rng):
     errors = replicated_errors(rng, Trial(0.02, 0.1), 20_000, 8_000)
-    amount = correction_amounts(errors.error, errors.error_se, method="mean_if_detected").amount
+    amount = effect_correction(errors.error, errors.error_se, method="mean_if_detected").amount
     left = corrected_errors(errors, amount)
     tests = error_tests(left, adjust="none")
     assert_rate(covers(tests, 0.1 - amount).sum(), len(amount), 0.95, below=0.003, above=0.003)

@@ -3,7 +3,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from equipoise.stats.improvement.frontier import combine_splits
-from equipoise.stats.improvement.test import ImprovementQuestion, improvement_test
+from equipoise.stats.improvement.test import ImprovementQuestion, compare_utilities
 from equipoise.stats.improvement.utilities import estimate_utilities
 
 QUESTION = ImprovementQuestion(inference="analytic")
@@ -23,10 +23,10 @@ def tables(draw):
 def test_labels_of_the_groups_do_not_matter(table, gain, reduction):
     u, w, group = table
     options = {"question": QUESTION, "delta_accuracy": gain, "delta_fairness": reduction}
-    one = improvement_test(
+    one = compare_utilities(
         estimate_utilities(u, w, group, n_groups=2), directions=[(0, 1)], **options
     )
-    two = improvement_test(
+    two = compare_utilities(
         estimate_utilities(u, w, 1 - group, n_groups=2), directions=[(1, 0)], **options
     )
     np.testing.assert_allclose(one.p_value, two.p_value, atol=1e-12)
@@ -38,7 +38,7 @@ def test_labels_of_the_groups_do_not_matter(table, gain, reduction):
 def test_units_of_the_utility_do_not_matter(table, scale):
     u, w, group = table
     p = [
-        improvement_test(
+        compare_utilities(
             estimate_utilities(unit * u, w, group, n_groups=2),
             directions=[(0, 1)],
             question=QUESTION,

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from equipoise.stats.effects.bias import treatment_bias
-from equipoise.stats.effects.corrections import CORRECTIONS, correction_amounts
+from equipoise.stats.effects.corrections import CORRECTIONS, effect_correction
 from equipoise.stats.effects.errors import corrected_errors, effect_moments, group_errors
 
 seeds = st.integers(0, 2**32 - 1)
@@ -84,7 +84,7 @@ def test_intervals_nest_in_the_level(seed):
 def test_corrections_lie_between_the_common_amount_and_the_estimate(seed, method):
     rng = np.random.default_rng(seed)
     b, s = rng.normal(0, 0.2, 8), rng.uniform(0.05, 0.3, 8)
-    found = correction_amounts(b, s, method=method)
+    found = effect_correction(b, s, method=method)
     if method == "npmle":
         assert np.all(
             (found.amount >= min(b.min(), 0) - 1e-9) & (found.amount <= max(b.max(), 0) + 1e-9)

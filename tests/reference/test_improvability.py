@@ -6,7 +6,11 @@ import pytest
 
 from equipoise.stats.improvement.capacity import select_top
 from equipoise.stats.improvement.frontier import SplitEvidence, delta_curve
-from equipoise.stats.improvement.test import ImprovementQuestion, improvement_test, p_value_curve
+from equipoise.stats.improvement.test import (
+    ImprovementQuestion,
+    compare_utilities,
+    p_value_curve,
+)
 from equipoise.stats.improvement.utilities import estimate_utilities
 
 DIRECTION = [(1, 0)]
@@ -42,14 +46,14 @@ def test_holdout_utilities_are_those_of_the_authors_data(estimates):
 
 def test_printed_bootstrap_gives_the_p_values_of_an_independent_run(estimates):
     """Independent row bootstrap with a million resamples: .0019, .0000 and .068; normal .043."""
-    paper = improvement_test(
+    paper = compare_utilities(
         estimates, directions=DIRECTION, question=ImprovementQuestion(method="paper")
     )
     assert paper.accuracy[0].p_value < 1e-4
     # Monte Carlo standard errors .00014 and .0008.
     assert paper.accuracy[1].p_value == pytest.approx(0.0019, abs=5e-4)
     assert paper.fairness[0].p_value == pytest.approx(0.068, abs=0.003)
-    normal = improvement_test(
+    normal = compare_utilities(
         estimates,
         directions=DIRECTION,
         question=ImprovementQuestion(method="paper", inference="analytic"),
@@ -58,7 +62,7 @@ def test_printed_bootstrap_gives_the_p_values_of_an_independent_run(estimates):
 
 
 def test_signed_statistic_rejects_where_the_squared_one_does_not(estimates):
-    signed = improvement_test(estimates, directions=DIRECTION, question=ImprovementQuestion())
+    signed = compare_utilities(estimates, directions=DIRECTION, question=ImprovementQuestion())
     assert signed.fairness[0].p_value == pytest.approx(0.0145, abs=0.003)
     assert signed.p_value < 0.05
     # The basic bootstrap of the same contrast, with a million resamples, gave .0145.

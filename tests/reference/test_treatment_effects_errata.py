@@ -9,7 +9,7 @@ from equipoise.exceptions import DataError
 from equipoise.stats.delta import Linearised
 from equipoise.stats.effects.bias import bias_estimates, error_tests, treatment_bias
 from equipoise.stats.effects.collapse import collapse_parts, effect_quantities
-from equipoise.stats.effects.corrections import correction_amounts, normal_prior
+from equipoise.stats.effects.corrections import effect_correction, normal_prior
 from equipoise.stats.effects.errors import corrected_errors, effect_moments, group_errors
 from support.trials import (
     EFFECT,
@@ -108,7 +108,7 @@ def test_e7_the_variance_of_the_collapsed_prediction_counts(rng):
 def test_e8_a_detected_error_of_either_sign_is_corrected(rng):
     # (42) is one-sided: risk 9.00 at b = -3 s, against 1.95.
     b = -3.0 + rng.standard_normal(200_000)
-    c = correction_amounts(b, np.ones_like(b), method="mean_if_detected").amount
+    c = effect_correction(b, np.ones_like(b), method="mean_if_detected").amount
     assert_allclose(np.mean((-3.0 - c) ** 2), 1.95, atol=0.05)
     one_sided = np.where(b > stats.norm.isf(0.025), b, 0.0)
     assert np.mean((-3.0 - one_sided) ** 2) > 8.9
@@ -135,20 +135,18 @@ def test_e10_the_two_mse_factors_share_a_limit_and_are_clipped(rng):
         s = np.ones(size)
         draws = b[:, None] + rng.standard_normal((size, 50))
         m2, variance = np.mean(draws**2, axis=1), draws.var(axis=1, ddof=1)
-        plus = correction_amounts(b, s, method="mse_plus", second_moment=m2).amount
-        minus = correction_amounts(
-            b, np.sqrt(variance), method="mse_minus", second_moment=m2
-        ).amount
-        limit = correction_amounts(b, s, method="mse_plus").amount
+        plus = effect_correction(b, s, method="mse_plus", second_moment=m2).amount
+        minus = effect_correction(b, np.sqrt(variance), method="mse_minus", second_moment=m2).amount
+        limit = effect_correction(b, s, method="mse_plus").amount
         assert_allclose(limit, b**3 / (b**2 + 1), rtol=1e-12)
-        other = correction_amounts(b, s, method="mse_minus").amount
+        other = effect_correction(b, s, method="mse_minus").amount
         assert_allclose(limit, other, rtol=1e-12, atol=1e-14)
         assert np.corrcoef(plus / b, minus / b)[0, 1] > 0.85
         assert max(np.max(plus / b), np.max(minus / b)) <= 1.0
         assert np.min(minus / b) >= 0.0
     # At b = 0 the factor estimates 0 by .34.
     at_zero = rng.standard_normal(size)
-    factor = correction_amounts(at_zero, np.ones(size), method="mse_plus").amount / at_zero
+    factor = effect_correction(at_zero, np.ones(size), method="mse_plus").amount / at_zero
     assert_allclose(factor.mean(), 0.34, atol=0.01)
 
 
@@ -166,10 +164,10 @@ def test_e11_mse_one_is_worst_only_because_of_the_split(rng):
 
     split_se = np.sqrt(2) * s
     paper = [
-        rmse(correction_amounts(split, split_se, method=m, second_moment=m2).amount)
+        rmse(effect_correction(split, split_se, method=m, second_moment=m2).amount)
         for m in ("mse_plus", "mse_minus")
     ]
-    whole = [rmse(correction_amounts(full, s, method=m).amount) for m in ("mse_plus", "mse_minus")]
+    whole = [rmse(effect_correction(full, s, method=m).amount) for m in ("mse_plus", "mse_minus")]
     assert paper[0] > 1.25 * paper[1]
     assert_allclose(whole[0], whole[1], rtol=1e-12)
     assert whole[0] < 0.8 * paper[0]
@@ -315,7 +313,7 @@ def test_e22_the_rest_is_corrected_group_by_group(rng):
     errors = group_errors(
         moments_of(np.stack([p[0][0] for p in parts]), np.stack([p[1][0] for p in parts]))
     )
-    c = correction_amounts(errors.error, errors.error_se, method="mse_plus").amount
+    c = effect_correction(errors.error, errors.error_se, method="mse_plus").amount
     remaining, _ = bias_estimates(corrected_errors(errors, c))
     weight = errors.weight.value * errors.denominator.value
     left = errors.error - c
@@ -327,8 +325,8 @@ def test_e22_the_rest_is_corrected_group_by_group(rng):
 
 def test_e23_a_smaller_level_asks_for_more_certainty():
     b, s = np.array([0.5, 2.2, 3.5, -2.4]), np.ones(4)
-    strict = correction_amounts(b, s, method="mean_if_detected", alpha=0.01).amount
-    loose = correction_amounts(b, s, method="mean_if_detected", alpha=0.2).amount
+    strict = effect_correction(b, s, method="mean_if_detected", alpha=0.01).amount
+    loose = effect_correction(b, s, method="mean_if_detected", alpha=0.2).amount
     assert np.count_nonzero(strict) == 1
     assert np.count_nonzero(loose) == 3
 
@@ -352,7 +350,7 @@ def test_e25_the_shifted_interval_on_the_same_data_covers(rng):
     b = rng.normal(0, 0.05, size)
     s = np.full(size, 0.05)
     estimate = b + s * rng.standard_normal(size)
-    c = correction_amounts(estimate, s, method="mean_if_detected").amount
+    c = effect_correction(estimate, s, method="mean_if_detected").amount
     remaining = b - c
     low, high = estimate - c - 1.96 * s, estimate - c + 1.96 * s
     assert_allclose(np.mean((low <= remaining) & (remaining <= high)), 0.95, atol=0.006)

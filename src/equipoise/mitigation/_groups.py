@@ -9,10 +9,10 @@ from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils.validation import validate_data
 
 from equipoise._checks import nearest, quoted
-from equipoise._typing import AnyArray, FloatArray, IntArray, ParityUnit
+from equipoise._typing import AnyArray, FloatArray, IntArray
 from equipoise.exceptions import DataError, InvalidParameterError
 
-__all__ = ["ALL", "check_unit", "group_codes", "known_groups", "outcome_column", "score_column"]
+__all__ = ["ALL", "group_codes", "known_groups", "outcome_column", "score_column"]
 
 ALL = "all"
 """Name of the one group when none is given."""
@@ -78,16 +78,6 @@ def outcome_column(estimator: BaseEstimator, y: Any, *, missing: bool = False) -
         input_name="y",
     )
     return np.asarray(column_or_1d(array, warn=True), dtype=np.float64)
-
-
-def check_unit(cluster: AnyArray | None, unit: ParityUnit | None) -> ParityUnit:
-    """Return what weighs alike; with clusters it must be said."""
-    if cluster is not None and unit is None:
-        raise InvalidParameterError(
-            "`unit` must be said when `cluster` is given: 'cluster' weighs every cluster alike,"
-            " 'row' every row."
-        )
-    return "row" if unit is None else unit
 
 
 def _labels(group: Any, n: int) -> AnyArray:

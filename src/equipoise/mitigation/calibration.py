@@ -12,13 +12,13 @@ from equipoise._checks import check_integer, check_option
 from equipoise._typing import AnyArray, CalibrationMethod, FloatArray, ParityUnit
 from equipoise.exceptions import SmallGroupWarning
 from equipoise.mitigation._groups import (
-    check_unit,
     group_codes,
     known_groups,
     outcome_column,
     score_column,
 )
 from equipoise.stats.scores.calibrators import fit_score_map
+from equipoise.stats.scores.cells import check_unit
 
 __all__ = ["GroupCalibrator"]
 
@@ -126,7 +126,7 @@ class GroupCalibrator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         outcome = outcome_column(self, y)
         check_consistent_length(score, outcome)
         weight = _check_sample_weight(sample_weight, score, ensure_non_negative=True)
-        unit = check_unit(cluster, self.unit)
+        unit = check_unit(self.unit, cluster)
         names, codes = group_codes(group, len(score))
         self.groups_ = names
         self.fallback_: dict[Any, str] = {}

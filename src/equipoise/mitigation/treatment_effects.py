@@ -18,7 +18,7 @@ from equipoise._typing import (
 )
 from equipoise.exceptions import ApproximationWarning, DataError, InvalidParameterError
 from equipoise.stats.effects.collapse import resolve_collapse
-from equipoise.stats.effects.corrections import correction_amounts, default_correction
+from equipoise.stats.effects.corrections import default_correction, effect_correction
 from equipoise.stats.effects.errors import UNTESTED, effect_moments, group_errors
 
 __all__ = ["EffectDebiaser"]
@@ -34,7 +34,7 @@ class EffectDebiaser(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     correction : str, default "auto"
-        The rule, as in `equipoise.stats.effects.corrections.correction_amounts`; "auto" is "eb"
+        The rule, as in `equipoise.stats.effects.corrections.effect_correction`; "auto" is "eb"
         (empirical Bayes toward the common error) for five groups or more and "mean_if_detected"
         for fewer.
     measure : {"relative", "difference"}
@@ -224,7 +224,7 @@ class EffectDebiaser(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                     ApproximationWarning,
                     stacklevel=2,
                 )
-        found = correction_amounts(b, check_finite("se", se), method=rule, alpha=self.alpha)
+        found = effect_correction(b, check_finite("se", se), method=rule, alpha=self.alpha)
         self.correction_ = found.method
         self.groups_ = np.asarray(group)
         self.amount_ = found.amount

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from equipoise._numbers import number, p_value
 from equipoise.results.finding import ConfidenceInterval, Decision, JointTest
 
 __all__ = [
@@ -22,26 +23,6 @@ DECISION_WORDS = {
     Decision.NOT_TESTED: "not tested",
     Decision.ESTIMATED: "estimated",
 }
-
-
-def number(value: float | None) -> str:
-    """Write a number with three significant digits."""
-    if value is None:
-        return "-"
-    if value == 0:
-        return "0"
-    if 0.001 <= abs(value) < 100_000:
-        return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
-    return f"{value:.2e}"
-
-
-def p_value(value: float | None) -> str:
-    """Write a p-value; never ``0.000``."""
-    if value is None:
-        return "-"
-    if value < 0.001:
-        return "<0.001"
-    return f"{value:.3f}"
 
 
 def interval(ci: ConfidenceInterval | None) -> str:

@@ -9,7 +9,7 @@ import pytest
 
 from equipoise.stats.scores.cells import ScoreCells
 from equipoise.stats.scores.margins import marginal_outcome_test
-from equipoise.stats.scores.parity import calibration_test, compare_groups, parity_test
+from equipoise.stats.scores.parity import compare_groups, compare_with_score, parity_test
 from simulate.scores import users_with_activity, users_with_scores
 from support.rates import assert_at_least, assert_at_most, assert_rate
 
@@ -111,7 +111,7 @@ def test_calibration_to_the_diagonal_keeps_its_level(rng):
         cells = ScoreCells.from_rows(
             y, score, np.zeros(len(y), dtype=int), cluster=user, unit="row"
         )
-        test = calibration_test(cells)
+        test = compare_with_score(cells)
         hits += [test.cusum.ks_p_value <= 0.05, max_p(test) <= 0.05]
     assert_rate(hits[0], trials, 0.05)
     assert_at_most(hits[1], trials, 0.05)

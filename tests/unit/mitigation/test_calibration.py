@@ -141,7 +141,7 @@ def test_weights_and_clusters_change_the_fit(rows, rng):
     by_user = GroupCalibrator(unit="cluster").fit(score[:, None], y, cluster=user).predict([[0.5]])
     by_row = GroupCalibrator(unit="row").fit(score[:, None], y, cluster=user).predict([[0.5]])
     assert abs(by_user[0] - by_row[0]) > 0.05
-    with pytest.raises(InvalidParameterError, match="`unit` must be said"):
+    with pytest.raises(InvalidParameterError, match="`unit` must be named"):
         GroupCalibrator().fit(score[:, None], y, cluster=user)
 
 

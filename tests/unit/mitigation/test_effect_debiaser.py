@@ -17,7 +17,7 @@ from equipoise.exceptions import (
     NotBinaryError,
 )
 from equipoise.mitigation import EffectDebiaser
-from equipoise.stats.effects.corrections import CORRECTIONS, correction_amounts
+from equipoise.stats.effects.corrections import CORRECTIONS, effect_correction
 from equipoise.stats.effects.errors import effect_moments, group_errors
 
 
@@ -34,7 +34,7 @@ def test_amounts_are_those_of_the_engine(trial):
     errors = group_errors(
         effect_moments(trial["y"], trial["treatment"], trial["X"], trial["group"])
     )
-    expected = correction_amounts(errors.error, errors.error_se, method="eb")
+    expected = effect_correction(errors.error, errors.error_se, method="eb")
     assert debiaser.correction_ == "eb"
     assert_allclose(debiaser.amount_, expected.amount)
     assert debiaser.prior_sd_ == expected.prior.sd

@@ -5,7 +5,7 @@ from sklearn.base import clone
 from equipoise.exceptions import EstimationError, InvalidParameterError
 from equipoise.search import ReweightedRule, TrainingSample
 from equipoise.search.sweep import ThresholdSweep
-from equipoise.stats.improvement.test import ImprovementQuestion, improvement_test
+from equipoise.stats.improvement.test import ImprovementQuestion, compare_utilities
 from equipoise.stats.improvement.utilities import estimate_utilities
 
 
@@ -44,7 +44,7 @@ def test_swept_z_is_that_of_the_test(rng, accuracy, fairness):
         estimates = estimate_utilities(u, w, sample.group, n_groups=2, weight=weight)
         value = estimates.value[numbers[0], 0]
         direction = (int(np.argmax(value)), int(np.argmin(value)))
-        test = improvement_test(
+        test = compare_utilities(
             estimates,
             directions=[direction],
             question=ImprovementQuestion(fairness=numbers, inference="analytic"),

@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import special
 
 from equipoise._checks import check_flag, check_fraction, check_number, check_option
 from equipoise._typing import (
@@ -32,15 +31,13 @@ from equipoise.results.finding import Decision, Finding, JointTest, Note
 from equipoise.results.result import AuditResult
 from equipoise.stats.disparity.gaps import Disparities
 from equipoise.stats.disparity.joint import joint_test
-from equipoise.stats.multiplicity import adjusted_p_values, correlations, max_t
+from equipoise.stats.disparity.simultaneous import simultaneous_disparities
+from equipoise.stats.multiplicity import adjusted_p_values
 
 if TYPE_CHECKING:
     from equipoise.audits.audit import Audit
 
 __all__ = ["certify", "disparity", "flag"]
-
-LARGEST_MAX_T = 3000
-"""More groups than this are adjusted by Bonferroni: their correlation matrix would not fit."""
 
 
 @question_method
@@ -415,29 +412,16 @@ def _simultaneous(
     found: Disparities, confidence_level: float, rng: Rng
 ) -> tuple[FloatArray, FloatArray, FloatArray, Note]:
     """Intervals that hold together, with p-values to match."""
-    tested = found.tested
-    count = int(tested.sum())
-    p = np.full(len(tested), np.nan)
-    if count == 0:
-        note = Note(code="simultaneous", message="No group could be tested.")
-        return found.ci_low, found.ci_high, p, note
-    if count > LARGEST_MAX_T:
-        critical = float(-special.ndtri((1.0 - confidence_level) / (2 * count)))
-        p[tested] = np.minimum(found.p_value[tested] * count, 1.0)
-        rule = "Bonferroni"
-    else:
-        law = max_t(correlations(found.covariance()[np.ix_(tested, tested)]), rng=rng)
-        critical = law.critical(confidence_level)
-        # From the two-sided p-value: an exact test has a different root for each side.
-        raw = found.p_value[tested]
-        p[tested] = np.maximum(law.p_values(-special.ndtri(raw / 2.0)), raw)
-        rule = "max-t"
-    low, high = found.interval(critical)
+    count = int(found.tested.sum())
+    all_of_them = simultaneous_disparities(found, confidence_level=confidence_level, rng=rng)
     message = (
-        f"Intervals and p-values hold for all {count} groups together ({rule}, critical value"
-        f" {critical:.2f})."
+        f"Intervals and p-values hold for all {count} groups together ({all_of_them.rule},"
+        f" critical value {all_of_them.critical:.2f})."
+        if count
+        else "No group could be tested."
     )
-    return low, high, p, Note(code="simultaneous", message=message)
+    note = Note(code="simultaneous", message=message)
+    return all_of_them.low, all_of_them.high, all_of_them.p_value, note
 
 
 def _adjust_note(rule: str, count: int) -> Note:

@@ -24,8 +24,8 @@ from equipoise.results.result import AuditResult
 from equipoise.stats.effects.bias import ChiSquareTest, TreatmentBias, treatment_bias
 from equipoise.stats.effects.corrections import (
     CORRECTIONS,
-    correction_amounts,
     default_correction,
+    effect_correction,
     normal_prior,
 )
 from equipoise.stats.effects.errors import GroupErrors, corrected_errors, group_errors
@@ -283,7 +283,7 @@ def _corrections(errors: GroupErrors, alpha: float) -> tuple[str, dict[str, Any]
     size = len(errors.tested)
     rules = [c for c in CORRECTIONS if c != "npmle" or size >= MANY_GROUPS]
     amounts: dict[str, list[float]] = {
-        rule: correction_amounts(
+        rule: effect_correction(
             errors.error, errors.error_se, method=rule, alpha=alpha
         ).amount.tolist()
         for rule in rules

@@ -8,7 +8,11 @@ from equipoise.audits.improvement.decision_rows import DecisionRows
 from equipoise.results.estimand import Estimand, EstimandKind
 from equipoise.search.sample import Algorithm
 from equipoise.stats.improvement.frontier import SplitEvidence
-from equipoise.stats.improvement.test import CriterionTest, ImprovementQuestion, ImprovementTest
+from equipoise.stats.improvement.test import (
+    CriterionTest,
+    ImprovementQuestion,
+    ImprovementTest,
+)
 
 __all__ = ["Criterion", "Form", "SplitResult"]
 

@@ -19,7 +19,7 @@ from equipoise.stats.improvement.test import (
     Direction,
     ImprovementQuestion,
     ImprovementTest,
-    improvement_test,
+    compare_utilities,
 )
 from equipoise.stats.improvement.utilities import (
     UtilityEstimates,
@@ -139,7 +139,7 @@ def _tested(
     directions: Sequence[Direction | None],
     question: ImprovementQuestion,
 ) -> ImprovementTest:
-    return improvement_test(
+    return compare_utilities(
         estimates,
         directions=directions,
         question=question,

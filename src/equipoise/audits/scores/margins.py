@@ -87,6 +87,7 @@ def marginal_outcome(
     They do not: group B is held to a higher standard.
     """
     check_fraction("alpha", alpha)
+    check_fraction("confidence_level", confidence_level)
     at = check_number("threshold", threshold)
     width = parity_bandwidth(bandwidth)
     table = self.table
@@ -102,13 +103,7 @@ def marginal_outcome(
     with score_sample(rows, counted, edge=at) as sample:
         pairs = pairs_of(sample, reference)
         tests = [
-            _compared(
-                sample.cells.select([other, group]),
-                at,
-                bandwidth=width,
-                confidence_level=confidence_level,
-                n_comparisons=len(pairs),
-            )
+            _compared(sample.cells.select([other, group]), at, bandwidth=width)
             for group, other in pairs
         ]
     raw = np.array([np.nan if isinstance(test, Note) else test.p_value for test in tests])
@@ -123,7 +118,15 @@ def marginal_outcome(
         method=METHOD,
         n=sample.n,
         findings=tuple(
-            _finding(test, pair, p, alpha, confidence_level, int(sample.cells.n_rows.sum()))
+            _finding(
+                test,
+                pair,
+                p,
+                alpha=alpha,
+                confidence_level=confidence_level,
+                n_pairs=len(pairs),
+                n=sample.n,
+            )
             for test, pair, p in zip(tests, names, adjusted, strict=True)
         ),
         joint=_joint(null, tests, adjusted, alpha),
@@ -140,10 +143,12 @@ def marginal_outcome(
     )
 
 
-def _compared(cells: AnyScoreCells, threshold: float, **options: Any) -> MarginalOutcomeTest | Note:
+def _compared(
+    cells: AnyScoreCells, threshold: float, *, bandwidth: float | None
+) -> MarginalOutcomeTest | Note:
     """Compare two groups, or say why they cannot be compared."""
     try:
-        return compare_margins(cells, threshold, **options)
+        return compare_margins(cells, threshold, bandwidth=bandwidth)
     except DataError as error:
         text = str(error)
         return Note(code="margin-not-tested", message=text[:1].upper() + text[1:])
@@ -173,8 +178,10 @@ def _finding(
     test: MarginalOutcomeTest | Note,
     pair: tuple[str, str],
     p: float,
+    *,
     alpha: float,
     confidence_level: float,
+    n_pairs: int,
     n: int,
 ) -> Finding:
     common: dict[str, Any] = {
@@ -185,11 +192,13 @@ def _finding(
     }
     if isinstance(test, Note):
         return Finding(**common, n=n, decision=Decision.NOT_TESTED, notes=(test,))
+    # Pairs are read together, so that the interval of each allows for their number (Bonferroni).
+    low, high = test.confidence_interval(1.0 - (1.0 - confidence_level) / n_pairs)
     return Finding(
         **common,
         n=int(test.n_above.sum()),
-        estimate=test.difference,
-        ci=ConfidenceInterval(low=test.low, high=test.high, confidence_level=confidence_level),
+        estimate=test.estimate,
+        ci=ConfidenceInterval(low=float(low), high=float(high), confidence_level=confidence_level),
         statistic=test.statistic,
         p_value=float(p),
         p_value_raw=test.p_value,
@@ -231,10 +240,10 @@ def _record(test: MarginalOutcomeTest, pair: tuple[str, str]) -> dict[str, Any]:
         "group": pair[0],
         "reference": pair[1],
         "bandwidth": test.bandwidth,
-        "outcome": {pair[0]: float(test.estimate[1]), pair[1]: float(test.estimate[0])},
+        "outcome": {pair[0]: float(test.outcome[1]), pair[1]: float(test.outcome[0])},
         "standard_error": {
-            pair[0]: float(test.standard_error[1]),
-            pair[1]: float(test.standard_error[0]),
+            pair[0]: float(test.outcome_se[1]),
+            pair[1]: float(test.outcome_se[0]),
         },
         "mean_above": {pair[0]: float(test.mean_above[1]), pair[1]: float(test.mean_above[0])},
         "n_near": {pair[0]: int(test.n_local[1]), pair[1]: int(test.n_local[0])},

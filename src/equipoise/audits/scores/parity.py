@@ -26,7 +26,7 @@ from equipoise.results.formats import number, p_value
 from equipoise.results.result import AuditResult
 from equipoise.stats.multiplicity import adjusted_p_values
 from equipoise.stats.scores.curves import GroupCurve, ParityTest
-from equipoise.stats.scores.parity import calibration_test, compare_groups
+from equipoise.stats.scores.parity import compare_groups, compare_with_score
 
 if TYPE_CHECKING:
     from equipoise.audits.audit import Audit
@@ -246,7 +246,7 @@ def _against_the_diagonal(sample: ScoreSample, options: dict[str, Any]) -> list[
         cells = sample.cells.select([k])
         test, note = None, None
         try:
-            test = calibration_test(cells, n_comparisons=len(sample.names), **options)
+            test = compare_with_score(cells, n_comparisons=len(sample.names), **options)
         except GroupTooSmallError as error:
             note = Note(code="group-too-small", message=_sentence(error))
         found.append(

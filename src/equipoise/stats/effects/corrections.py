@@ -24,16 +24,17 @@ import numpy as np
 from scipy import optimize, special
 
 from equipoise._checks import check_finite, check_fraction, check_option
-from equipoise._typing import AnyArray, Correction, FloatArray
+from equipoise._typing import AnyArray, Correction, CorrectionChoice, FloatArray
 from equipoise.exceptions import ConvergenceError, InvalidParameterError
+from equipoise.stats.summary import summary_table
 
 __all__ = [
     "CORRECTIONS",
     "EffectCorrection",
     "MixingPrior",
     "NormalPrior",
-    "correction_amounts",
     "default_correction",
+    "effect_correction",
     "mixing_prior",
     "normal_prior",
 ]
@@ -79,17 +80,26 @@ class EffectCorrection:
     common: float
     prior: NormalPrior | None = None
 
+    def __str__(self) -> str:
+        return summary_table(
+            f'Amounts to subtract, by "{self.method}"',
+            {
+                "group": [*range(len(self.amount)), "a new one"],
+                "amount": [*self.amount.tolist(), self.common],
+            },
+        )
+
 
 def default_correction(n_groups: int) -> Correction:
     """Return "eb" for five groups or more, else "mean_if_detected"."""
     return "eb" if n_groups >= 5 else "mean_if_detected"
 
 
-def correction_amounts(
+def effect_correction(
     error: FloatArray,
     se: FloatArray,
     *,
-    method: Correction = "eb",
+    method: CorrectionChoice = "auto",
     alpha: float = 0.05,
     second_moment: FloatArray | None = None,
 ) -> EffectCorrection:
@@ -99,8 +109,8 @@ def correction_amounts(
     ----------
     error, se : array of shape (G,)
         Estimated prediction errors B and their standard errors s.
-    method : str, default "eb"
-        See Notes.
+    method : str, default "auto"
+        See Notes; "auto" is "eb" from five groups on, else "mean_if_detected".
     alpha : float, default 0.05
         Level of the test in "mean_if_detected".
     second_moment : array of shape (G,), optional
@@ -141,16 +151,18 @@ def correction_amounts(
     --------
     Six groups, one of them with a clear error. How much should be corrected?
 
-    >>> import numpy as np
-    >>> b, s = np.array([0.30, 0.02, -0.03, 0.01, 0.04, -0.02]), np.full(6, 0.05)
-    >>> correction_amounts(b, s, method="eb").amount.round(3).tolist()
+    >>> from equipoise.stats import effect_correction
+    >>> errors = [0.30, 0.02, -0.03, 0.01, 0.04, -0.02]
+    >>> effect_correction(errors, [0.05] * 6).amount.round(3).tolist()
     [0.252, 0.027, -0.014, 0.019, 0.043, -0.006]
 
     Most of it where the error is clear, next to nothing elsewhere.
     """
-    check_option("method", method, Correction)
+    check_option("method", method, CorrectionChoice)
     b = check_finite("error", error, ndim=1)
     s = check_finite("se", se, ndim=1)
+    if method == "auto":
+        method = default_correction(len(b))
     level = check_fraction("alpha", alpha)
     if b.shape != s.shape or not b.size or float(s.min()) <= 0:
         raise InvalidParameterError(

@@ -29,7 +29,7 @@ from equipoise._typing import (
 from equipoise.exceptions import DataError, InvalidParameterError
 from equipoise.moments import CellMoments, CrossMoments
 from equipoise.stats.effects.bias import bias_estimates
-from equipoise.stats.effects.corrections import CORRECTIONS, correction_amounts
+from equipoise.stats.effects.corrections import CORRECTIONS, effect_correction
 from equipoise.stats.effects.errors import GroupErrors, group_errors
 
 __all__ = ["EffectEvaluation", "evaluate_corrections", "merge_blocks"]
@@ -274,7 +274,7 @@ def _remaining(
     critical = -float(special.ndtri(alpha / 2))
     out = np.empty((len(rules), 4))
     for k, rule in enumerate(rules):
-        c = correction_amounts(
+        c = effect_correction(
             detection.error[learn], detection.error_se[learn], method=rule, alpha=alpha
         ).amount
         remaining = new - c

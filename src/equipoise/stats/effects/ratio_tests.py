@@ -12,6 +12,7 @@ from scipy import special
 
 from equipoise._typing import Adjust, BoolArray, EffectAdjust, FloatArray, Rng
 from equipoise.stats.multiplicity import adjusted_p_values, max_t_p_values
+from equipoise.stats.summary import Interval, normal_quantile
 
 __all__ = ["Ratio", "RatioTests", "ratio_tests", "score_interval"]
 
@@ -30,6 +31,8 @@ class RatioTests:
         Interval at the confidence level; `None` where the data give no bound.
     method : tuple of str
         "score" or "wald".
+    ratio : Ratio
+        What was tested.
     equivalence_p_value : array of shape (T,), optional
         For the hypothesis that the value is at least `margin` away from zero; adjusted.
     """
@@ -42,7 +45,28 @@ class RatioTests:
     low: tuple[float | None, ...]
     high: tuple[float | None, ...]
     method: tuple[str, ...]
+    ratio: "Ratio"
     equivalence_p_value: FloatArray | None = None
+
+    def confidence_interval(self, confidence_level: float = 0.95) -> Interval:
+        """Return an interval for each group by itself; infinite where there is no bound.
+
+        Parameters
+        ----------
+        confidence_level : float, default 0.95
+            Of each interval.
+
+        Returns
+        -------
+        Interval
+            Arrays of shape (T,).
+        """
+        score = np.array([method == "score" for method in self.method], dtype=np.bool_)
+        bounds = self.ratio.bounds(normal_quantile(confidence_level), score)
+        return Interval(
+            np.array([-np.inf if low is None else low for low, _ in bounds]),
+            np.array([np.inf if high is None else high for _, high in bounds]),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +98,17 @@ class Ratio:
         """Return the delta-method standard error of u/d."""
         a = self.u / self.d
         return np.sqrt(self.c0 - 2.0 * a * self.c1 + a**2 * self.c2) / self.d
+
+    def bounds(self, z: float, score: BoolArray) -> list[tuple[float | None, float | None]]:
+        """Return the interval of each group: the values whose statistic is at most `z`."""
+        estimate, se = self.u / self.d, self.se()
+        parts = (self.u, self.d, self.c0, self.c1, self.c2)
+        return [
+            score_interval(*row, z)
+            if score[k]
+            else (float(estimate[k] - z * se[k]), float(estimate[k] + z * se[k]))
+            for k, row in enumerate(zip(*parts, strict=True))
+        ]
 
     def mirrored(self, source: int) -> "Ratio":
         """Two groups have one contrast: both get that of `source`, with opposite signs."""
@@ -142,13 +177,7 @@ def ratio_tests(
         below = special.ndtr(ratio.statistic(margin, score))
         equivalence = adjusted_p_values(np.maximum(above, below), simple)
     estimate, se = ratio.u / ratio.d, ratio.se()
-    parts = (ratio.u, ratio.d, ratio.c0, ratio.c1, ratio.c2)
-    bounds = [
-        score_interval(*row, z)
-        if score[k]
-        else (float(estimate[k] - z * se[k]), float(estimate[k] + z * se[k]))
-        for k, row in enumerate(zip(*parts, strict=True))
-    ]
+    bounds = ratio.bounds(z, score)
     return RatioTests(
         estimate=estimate,
         se=se,
@@ -158,6 +187,7 @@ def ratio_tests(
         low=tuple(low for low, _ in bounds),
         high=tuple(high for _, high in bounds),
         method=tuple("score" if s else "wald" for s in score),
+        ratio=ratio,
         equivalence_p_value=equivalence,
     )
 

@@ -10,14 +10,14 @@ References
    algorithms.
 """
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 
 import numpy as np
 from scipy import special
 
-from equipoise._checks import check_number, check_option
+from equipoise._checks import check_fraction, check_number, check_option
 from equipoise._typing import AnyArray, FloatArray, ImprovementMethod, Inference, MarginScale
 from equipoise.exceptions import GroupTooSmallError, InvalidParameterError
 from equipoise.stats.improvement.utilities import (
@@ -27,14 +27,15 @@ from equipoise.stats.improvement.utilities import (
     bootstrap_draws,
     standard_error,
 )
+from equipoise.stats.summary import Interval, p_line, summary_table
 
 __all__ = [
     "MIN_SUPPORT",
     "CriterionTest",
     "ImprovementQuestion",
     "ImprovementTest",
+    "compare_utilities",
     "gap_direction",
-    "improvement_test",
     "p_value_curve",
 ]
 
@@ -138,16 +139,66 @@ class ImprovementTest:
         The requirements.
     p_value : float
         The largest of theirs.
+    groups : tuple
+        Labels of the groups, if known.
     """
 
     accuracy: tuple[CriterionTest, ...]
     fairness: tuple[CriterionTest, ...]
     p_value: float
+    groups: tuple[Hashable, ...] = ()
 
     @property
     def binding(self) -> CriterionTest:
         """Return the requirement with the largest p-value."""
         return max((*self.accuracy, *self.fairness), key=lambda test: test.p_value)
+
+    @property
+    def estimate(self) -> float:
+        """By how much the binding requirement is exceeded; negative when it is not met."""
+        return self.binding.estimate
+
+    @property
+    def statistic(self) -> float:
+        """Smallest studentised contrast of the binding requirement; 0 where nothing changes."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratios = np.divide(*np.transpose(self.binding.contrasts))
+        return float(np.nan_to_num(ratios, nan=0.0, posinf=np.inf, neginf=-np.inf).min())
+
+    def confidence_interval(self, confidence_level: float = 0.95) -> Interval:
+        """Return an interval of `estimate`.
+
+        Parameters
+        ----------
+        confidence_level : float, default 0.95
+            Of the interval, from the normal law; the test is one-sided.
+
+        Returns
+        -------
+        Interval
+        """
+        level = check_fraction("confidence_level", confidence_level)
+        return Interval(*self.binding.interval(0.5 * (1.0 - level)))
+
+    def __str__(self) -> str:
+        tests = (*self.accuracy, *self.fairness)
+        return summary_table(
+            "The candidate is no improvement: " + p_line(self.statistic, self.p_value, name="z"),
+            {
+                "requirement": [self._words(test) for test in tests],
+                "status quo": [test.status_quo for test in tests],
+                "candidate": [test.candidate for test in tests],
+                "exceeded by": [test.estimate for test in tests],
+                "95% interval": [Interval(*test.interval(0.025)) for test in tests],
+                "p": [test.p_value for test in tests],
+            },
+        )
+
+    def _words(self, test: CriterionTest) -> str:
+        if test.group is None:
+            return f"gap {test.criterion}" if len(self.fairness) > 1 else "gap"
+        whose = dict(enumerate(self.groups)).get(test.group)
+        return f"accuracy, {'everyone' if whose is None else whose}"
 
 
 def gap_direction(
@@ -190,7 +241,7 @@ def gap_direction(
     return highest, min(others, key=lambda g: float(utility[g]))
 
 
-def improvement_test(
+def compare_utilities(
     estimates: UtilityEstimates,
     *,
     directions: Sequence[Direction | None],
@@ -258,7 +309,7 @@ def improvement_test(
     >>> right[60:80, 0, 1] = right[240:260, 0, 1] = 0.0
     >>> estimates = estimate_utilities(right, np.ones_like(right), group, n_groups=2)
     >>> question = ImprovementQuestion(inference="analytic")
-    >>> test = improvement_test(estimates, directions=[(1, 0)], question=question)
+    >>> test = compare_utilities(estimates, directions=[(1, 0)], question=question)
     >>> bool(test.p_value < 0.05), test.binding.group
     (True, 1)
 
@@ -317,7 +368,7 @@ def p_value_curve(
     Parameters
     ----------
     estimates, directions, question
-        As in `improvement_test`.
+        As in `compare_utilities`.
     deltas : array of shape (D,)
         Improvements to test.
     fairness : bool

@@ -40,6 +40,7 @@ __all__ = [
     "PartitionedCells",
     "Recipe",
     "ScoreCells",
+    "check_unit",
     "fitted_moments",
     "influence_moments",
     "weighted_quantile",
@@ -47,6 +48,19 @@ __all__ = [
 
 Sums = TypeVar("Sums")
 Made = TypeVar("Made")
+
+
+def check_unit(unit: ParityUnit | None, cluster: object) -> ParityUnit:
+    """Return what weighs alike: rows, unless clusters are given, when it must be named."""
+    if unit is not None:
+        check_option("unit", unit, ParityUnit)
+        return unit
+    if cluster is not None:
+        raise InvalidParameterError(
+            "`unit` must be named when `cluster` is given: 'cluster' weighs every cluster alike,"
+            " 'row' every row, and the two hypotheses differ."
+        )
+    return "row"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

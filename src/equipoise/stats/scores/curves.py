@@ -9,6 +9,7 @@ The second factor is orthogonal to functions of the score, so the error of estim
 through its product with the error of :math:`\pi`.
 """
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -16,6 +17,7 @@ import numpy as np
 from scipy import sparse, special
 
 from equipoise._checks import check_finite, check_number
+from equipoise._numbers import number
 from equipoise._typing import AnyArray, BoolArray, FloatArray, IntArray, Rng
 from equipoise.exceptions import DataError, GroupTooSmallError
 from equipoise.stats.multiplicity import SimultaneousTest, gaussian_draws, max_t_test, tail_share
@@ -26,6 +28,7 @@ from equipoise.stats.scores.cells import (
     weighted_quantile,
 )
 from equipoise.stats.scores.kernel import GRID_LEVELS, rule_of_thumb
+from equipoise.stats.summary import Interval, normal_quantile, p_line, summary_table
 
 __all__ = [
     "Bands",
@@ -362,6 +365,10 @@ class ParityTest:
         `None` when scores are compared value by value, or the bandwidth differs by point.
     n_units, n_rows : array
         Of each group.
+    confidence_level : float
+        Simultaneous level of the bands.
+    groups : tuple
+        Labels of the groups, if known; differences are the second minus the first.
     """
 
     differences: Differences | None
@@ -375,6 +382,63 @@ class ParityTest:
     bandwidth: float | None
     n_units: IntArray
     n_rows: IntArray
+    confidence_level: float
+    groups: tuple[Hashable, ...] = ()
+
+    @property
+    def estimate(self) -> float:
+        """Difference averaged over scores; NaN when every residual is zero."""
+        return np.nan if self.average is None else self.average
+
+    @property
+    def statistic(self) -> float:
+        """Largest cumulative sum of residuals (Kolmogorov-Smirnov); NaN without residuals."""
+        return np.nan if self.cusum is None else self.cusum.ks_statistic
+
+    @property
+    def p_value(self) -> float:
+        """Of no difference at any score; NaN if the groups have too few scores in common."""
+        apart = self.support is not None and not self.support.testable
+        return np.nan if self.cusum is None or apart else self.cusum.ks_p_value
+
+    def confidence_interval(self, confidence_level: float = 0.95) -> Interval:
+        """Return an interval of the average difference.
+
+        Curves may differ with an average difference of zero, so that the interval can hold zero
+        where the test of all scores rejects; `differences` has a band over the scores. The standard
+        error is that of residuals from the common curve, a little too large where curves differ.
+
+        Parameters
+        ----------
+        confidence_level : float, default 0.95
+            Of the interval.
+
+        Returns
+        -------
+        Interval
+        """
+        half = normal_quantile(confidence_level) * (self.average_se or 0.0)
+        return Interval(self.estimate - half, self.estimate + half)
+
+    def __str__(self) -> str:
+        named = [str(label) for label in self.groups]
+        what = f"outcome, {named[1]} minus {named[0]}" if len(named) == 2 else "outcome minus score"
+        interval = f"{self.confidence_level:.0%} interval"
+        columns: dict[str, list[object]] = {
+            "score": ["average"],
+            "difference": [self.estimate],
+            interval: [self.confidence_interval(self.confidence_level)],
+            "p": [None],
+        }
+        if self.differences is not None:
+            at = self.differences
+            ends = zip(at.test.low, at.test.high, strict=True)
+            columns["score"] += [number(float(point)) for point in at.points]
+            columns["difference"] += at.estimate.tolist()
+            columns[interval] += [Interval(*pair) for pair in ends]
+            columns["p"] += at.test.p_value_adjusted.tolist()
+        title = f"Mean {what}: " + p_line(self.statistic, self.p_value, name="largest sum")
+        return summary_table(title, columns)
 
 
 def differences_at(

@@ -5,15 +5,23 @@ the threshold and read off at its end. A local line has the same order of bias t
 Nadaraya-Watson does not, and its bias differs with the slope of each group.
 """
 
-from dataclasses import dataclass
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import special
 
 from equipoise._checks import check_finite, check_fraction, check_number
+from equipoise._numbers import number
 from equipoise._typing import AnyArray, FloatArray, IntArray, ParityUnit
 from equipoise.exceptions import DataError, GroupTooSmallError, InvalidParameterError
-from equipoise.stats.scores.cells import AnyScoreCells, ScoreCells, influence_moments
+from equipoise.stats.rows import check_lengths, code_clusters, code_pair
+from equipoise.stats.scores.cells import (
+    AnyScoreCells,
+    ScoreCells,
+    check_unit,
+    influence_moments,
+)
 from equipoise.stats.scores.curves import INFORMATION_NEEDED, UNITS_NEEDED, informative
 from equipoise.stats.scores.kernel import (
     difference_block,
@@ -21,6 +29,7 @@ from equipoise.stats.scores.kernel import (
     rule_of_thumb,
     smoother,
 )
+from equipoise.stats.summary import Interval, p_line, summary_table
 
 __all__ = ["MarginalOutcomeTest", "compare_margins", "marginal_outcome_test"]
 
@@ -33,30 +42,60 @@ class MarginalOutcomeTest:
     ----------
     threshold, bandwidth : float
         Where, and how widely smoothed.
-    estimate, standard_error, mean_above : array of shape (2,)
-        Mean outcome at the threshold and its standard error; mean outcome of all above it.
-    difference, difference_se, low, high : float
-        Group 1 minus group 0 at the threshold, with its confidence interval.
+    estimate, se : float
+        Mean outcome of group 1 minus that of group 0 at the threshold, and its standard error.
     statistic, degrees, p_value : float
         t statistic with Satterthwaite degrees of freedom.
+    outcome, outcome_se, mean_above : array of shape (2,)
+        Mean outcome at the threshold and its standard error; mean outcome of all above it.
     n_local, n_above : array of shape (2,)
         Units with a score within a bandwidth above the threshold; rows above it.
+    groups : tuple
+        Labels of group 0 and group 1, if known.
     """
 
     threshold: float
     bandwidth: float
-    estimate: FloatArray
-    standard_error: FloatArray
-    mean_above: FloatArray
-    difference: float
-    difference_se: float
-    low: float
-    high: float
+    estimate: float
+    se: float
     statistic: float
     degrees: float
     p_value: float
+    outcome: FloatArray
+    outcome_se: FloatArray
+    mean_above: FloatArray
     n_local: IntArray
     n_above: IntArray
+    groups: tuple[Hashable, ...] = (0, 1)
+
+    def confidence_interval(self, confidence_level: float = 0.95) -> Interval:
+        """Return an interval of the difference at the threshold.
+
+        Parameters
+        ----------
+        confidence_level : float, default 0.95
+            Of the interval; it holds zero exactly when the p-value exceeds one minus the level.
+
+        Returns
+        -------
+        Interval
+        """
+        tail = 0.5 * (1.0 - check_fraction("confidence_level", confidence_level))
+        shrink = float(np.sqrt((self.degrees - 1.0) / self.degrees))
+        half = -float(special.stdtrit(self.degrees, tail)) * self.se / shrink
+        return Interval(self.estimate - half, self.estimate + half)
+
+    def __str__(self) -> str:
+        return summary_table(
+            f"Mean outcome at {number(self.threshold)}: "
+            + p_line(self.statistic, self.p_value, df=round(self.degrees, 1), name="t"),
+            {
+                "group": [*self.groups, f"{self.groups[1]} minus {self.groups[0]}"],
+                "n near": [*self.n_local.tolist(), None],
+                "outcome": [*self.outcome.tolist(), self.estimate],
+                "95% interval": [None, None, self.confidence_interval()],
+            },
+        )
 
 
 def marginal_outcome_test(
@@ -65,11 +104,11 @@ def marginal_outcome_test(
     group: AnyArray,
     threshold: float,
     *,
+    reference: object = None,
     cluster: AnyArray | None = None,
     unit: ParityUnit | None = None,
     weight: AnyArray | None = None,
     bandwidth: float | None = None,
-    confidence_level: float = 0.95,
 ) -> MarginalOutcomeTest:
     r"""Test that two groups have the same mean outcome at the threshold.
 
@@ -82,19 +121,19 @@ def marginal_outcome_test(
     y_score : array of shape (n,)
         Score; positive decisions are those of at least `threshold`.
     group : array of shape (n,)
-        0 or 1.
+        Two labels.
     threshold : float
         Where decisions change.
+    reference : object, optional
+        Label of group 0; by default the first in order.
     cluster : array of shape (n,), optional
         Who a row belongs to.
     unit : {"cluster", "row"}, optional
-        Whether clusters or rows count alike; must be said with `cluster`.
+        Whether clusters or rows count alike; must be named with `cluster`.
     weight : array of shape (n,), optional
         Sampling weights.
     bandwidth : float, optional
         Standard deviation of the kernel; by default the rule of thumb for all scores.
-    confidence_level : float, default 0.95
-        Of the interval.
 
     Returns
     -------
@@ -121,34 +160,33 @@ def marginal_outcome_test(
     Loans are granted from score 0.5. Group 1 repays more often at every score. At the cut-off too?
 
     >>> import numpy as np
+    >>> from equipoise.stats import marginal_outcome_test
     >>> rng = np.random.default_rng(4)
     >>> group, score = rng.integers(2, size=9000), rng.uniform(size=9000)
     >>> repaid = (rng.uniform(size=9000) < 0.2 + 0.5 * score + 0.2 * group).astype(float)
     >>> repaid[score < 0.5] = np.nan
     >>> test = marginal_outcome_test(repaid, score, group, 0.5)
-    >>> test.p_value < 0.01, test.low < 0.2 < test.high
+    >>> low, high = test.confidence_interval(0.95)
+    >>> test.p_value < 0.01, low < 0.2 < high
     (True, True)
 
     It does: group 1 was held to a higher standard.
     """
-    if cluster is not None and unit is None:
-        raise InvalidParameterError(
-            "`unit` must be said when `cluster` is given: 'cluster' weighs every cluster alike,"
-            " 'row' every row, and the two hypotheses differ."
-        )
+    check_lengths(y_true=y_true, y_score=y_score, group=group, cluster=cluster, weight=weight)
     score = check_finite("y_score", y_score, ndim=1)
     at = check_number("threshold", threshold)
     outcome = np.where(score >= at, np.asarray(y_true, dtype=np.float64), 0.0)
+    pair = code_pair(group, reference)
     cells = ScoreCells.from_rows(
         outcome,
         score,
-        group,
+        pair.code,
         n_groups=2,
-        cluster=cluster,
-        unit="row" if unit is None else unit,
+        cluster=code_clusters(cluster),
+        unit=check_unit(unit, cluster),
         weight=weight,
     )
-    return compare_margins(cells, at, bandwidth=bandwidth, confidence_level=confidence_level)
+    return replace(compare_margins(cells, at, bandwidth=bandwidth), groups=pair.labels)
 
 
 def compare_margins(
@@ -156,8 +194,6 @@ def compare_margins(
     threshold: float,
     *,
     bandwidth: float | None = None,
-    confidence_level: float = 0.95,
-    n_comparisons: int = 1,
 ) -> MarginalOutcomeTest:
     """Compare group 1 and group 0 of `cells` at the threshold; see `marginal_outcome_test`.
 
@@ -165,16 +201,13 @@ def compare_margins(
     ----------
     cells : ScoreCells or PartitionedCells
         All rows; outcomes below the threshold are not used.
-    threshold, bandwidth, confidence_level
+    threshold, bandwidth
         As in `marginal_outcome_test`.
-    n_comparisons : int, default 1
-        Pairs of groups read together; the interval allows for them (Bonferroni).
 
     Returns
     -------
     MarginalOutcomeTest
     """
-    level = 1.0 - (1.0 - check_fraction("confidence_level", confidence_level)) / n_comparisons
     highest = float(cells.support[-1])
     if threshold >= highest:
         raise DataError(
@@ -194,30 +227,27 @@ def compare_margins(
     n_local = above.units_within(at, at + h)[:, 0]
     _check_information(n_local, above)
     fits = [smoother(at, above.support, m, h) for m in mass]
-    estimate = np.array([float((f.level @ t)[0]) for f, t in zip(fits, total, strict=True)])
+    outcome = np.array([float((f.level @ t)[0]) for f, t in zip(fits, total, strict=True)])
     blocks = [group_curve_block(k, fits[k], at, above.support, total) for k in (0, 1)]
     blocks.append(difference_block(fits, at, above.support, total))
     moments = above.reduce(influence_moments, blocks)
     variance = np.diag(moments.covariance)
-    difference = float(estimate[1] - estimate[0])
+    difference = float(outcome[1] - outcome[0])
     se = float(np.sqrt(variance[2]))
     degrees = max(float(variance[2] ** 2 / moments.fourth[2]), 1.0 + 1e-9)
     shrink = float(np.sqrt((degrees - 1.0) / degrees))
     statistic = difference / se * shrink
-    half = -float(special.stdtrit(degrees, (1.0 - level) / 2.0)) * se / shrink
     return MarginalOutcomeTest(
         threshold=threshold,
         bandwidth=h,
-        estimate=estimate,
-        standard_error=np.sqrt(variance[:2]),
-        mean_above=total.sum(axis=1) / mass.sum(axis=1),
-        difference=difference,
-        difference_se=se,
-        low=difference - half,
-        high=difference + half,
+        estimate=difference,
+        se=se,
         statistic=statistic,
         degrees=degrees,
         p_value=float(2.0 * special.stdtr(degrees, -abs(statistic))),
+        outcome=outcome,
+        outcome_se=np.sqrt(variance[:2]),
+        mean_above=total.sum(axis=1) / mass.sum(axis=1),
         n_local=n_local,
         n_above=above.n_rows,
     )

@@ -5,6 +5,7 @@ Kernel differences of residuals from the pooled regression say where; the orthog
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -14,12 +15,14 @@ from equipoise._checks import check_finite, check_fraction
 from equipoise._typing import AnyArray, BoolArray, FloatArray, ParityUnit, Rng
 from equipoise.exceptions import DataError, InvalidParameterError
 from equipoise.stats.multiplicity import SimultaneousTest
+from equipoise.stats.rows import check_lengths, code_clusters, code_pair
 from equipoise.stats.scores.cells import (
     AnyScoreCells,
     InfluenceMoments,
     LinearBlock,
     Recipe,
     ScoreCells,
+    check_unit,
     fitted_moments,
 )
 from equipoise.stats.scores.curves import (
@@ -51,6 +54,7 @@ from equipoise.stats.scores.kernel import (
 __all__ = [
     "calibration_test",
     "compare_groups",
+    "compare_with_score",
     "composite_parity_test",
     "parity_test",
 ]
@@ -61,6 +65,7 @@ def parity_test(
     y_score: AnyArray,
     group: AnyArray,
     *,
+    reference: object = None,
     cluster: AnyArray | None = None,
     unit: ParityUnit | None = None,
     weight: AnyArray | None = None,
@@ -72,14 +77,16 @@ def parity_test(
     r"""Test that the mean outcome at every score is the same in two groups.
 
     The null hypothesis is :math:`E(Y | S = s, G = 1) = E(Y | S = s, G = 0)` for every score s that
-    both groups have. Differences are group 1 minus group 0.
+    both groups have. Group 0 is the reference, and differences are group 1 minus group 0.
 
     Parameters
     ----------
     y_true, y_score : array of shape (n,)
         Outcome, any real numbers; score, on any scale.
     group : array of shape (n,)
-        0 or 1.
+        Two labels.
+    reference : object, optional
+        Label of group 0; by default the first in order.
     cluster : array of shape (n,), optional
         Who a row belongs to; a cluster may be in both groups.
     unit : {"cluster", "row"}, optional
@@ -101,6 +108,13 @@ def parity_test(
     Returns
     -------
     ParityTest
+        `p_value` is that of the global test, `estimate` the average difference; `differences` says
+        at which scores.
+
+    Raises
+    ------
+    DataError
+        If there are not two groups, one is too small, or scores or outcomes do not vary.
 
     Notes
     -----
@@ -126,32 +140,31 @@ def parity_test(
     Scores are honest in group 0; in group 1 the outcome is ten points more likely. Is it seen?
 
     >>> import numpy as np
+    >>> from equipoise.stats import parity_test
     >>> rng = np.random.default_rng(1)
     >>> group, score = rng.integers(2, size=4000), rng.uniform(0.1, 0.8, size=4000)
     >>> outcome = rng.uniform(size=4000) < score + 0.1 * group
     >>> test = parity_test(outcome, score, group)
-    >>> test.cusum.ks_p_value < 0.001, round(test.average, 2)
+    >>> test.p_value < 0.001, round(test.estimate, 2)
     (True, 0.09)
 
     It is, and the average difference is near ten points.
     """
-    if cluster is not None and unit is None:
-        raise InvalidParameterError(
-            "`unit` must be said when `cluster` is given: 'cluster' weighs every cluster alike,"
-            " 'row' every row, and the two hypotheses differ."
-        )
+    check_lengths(y_true=y_true, y_score=y_score, group=group, cluster=cluster, weight=weight)
+    pair = code_pair(group, reference)
     cells = ScoreCells.from_rows(
         y_true,
         y_score,
-        group,
+        pair.code,
         n_groups=2,
-        cluster=cluster,
-        unit="row" if unit is None else unit,
+        cluster=code_clusters(cluster),
+        unit=check_unit(unit, cluster),
         weight=weight,
     )
-    return compare_groups(
+    test = compare_groups(
         cells, grid=grid, bandwidth=bandwidth, confidence_level=confidence_level, rng=rng
     )
+    return replace(test, groups=pair.labels)
 
 
 def composite_parity_test(
@@ -283,6 +296,7 @@ def compare_groups(
         bandwidth=None if paper or h == 0.0 else h,
         n_units=n_units,
         n_rows=cells.n_rows,
+        confidence_level=confidence_level,
     )
 
 
@@ -368,6 +382,79 @@ def _bonferroni(differences: Differences, bands: Bands) -> Differences:
 
 
 def calibration_test(
+    y_true: AnyArray,
+    y_score: AnyArray,
+    *,
+    cluster: AnyArray | None = None,
+    unit: ParityUnit | None = None,
+    weight: AnyArray | None = None,
+    grid: AnyArray | None = None,
+    bandwidth: float | None = None,
+    confidence_level: float = 0.95,
+    rng: Rng = None,
+) -> ParityTest:
+    r"""Test that the mean outcome equals the score, at every score.
+
+    The null hypothesis is :math:`E(Y | S = s) = s` for every score s. Differences are outcome minus
+    score. To compare groups call it on the rows of each, or use `parity_test`.
+
+    Parameters
+    ----------
+    y_true, y_score : array of shape (n,)
+        Outcome; score, between 0 and 1 when outcomes are 0 or 1.
+    cluster : array of shape (n,), optional
+        Who a row belongs to.
+    unit : {"cluster", "row"}, optional
+        Whether every cluster or every row weighs alike; must be named with `cluster`.
+    weight : array of shape (n,), optional
+        Sampling weights.
+    grid, bandwidth, confidence_level, rng
+        As in `parity_test`.
+
+    Returns
+    -------
+    ParityTest
+        Without `support` and `ordering`, which need two groups.
+
+    Notes
+    -----
+    The null hypothesis fixes the regression, so that residuals are outcome minus score and there is
+    no smoothing bias to correct.
+
+    References
+    ----------
+    .. [1] C. DiCiccio, B. Hsu, Y. Yu, P. Nandy and K. Basu (2023), Detection and mitigation of
+       algorithmic bias via predictive rate parity, FAccT. https://doi.org/10.1145/3593013.3594117
+
+    Examples
+    --------
+    Outcomes follow the square of the score. Is the score a probability?
+
+    >>> import numpy as np
+    >>> from equipoise.stats import calibration_test
+    >>> rng = np.random.default_rng(3)
+    >>> score = rng.uniform(size=2000)
+    >>> test = calibration_test(rng.uniform(size=2000) < score**2, score)
+    >>> test.p_value < 0.001, round(test.estimate, 2)
+    (True, -0.15)
+
+    It is not: outcomes are 15 points rarer than the score says.
+    """
+    n = check_lengths(y_true=y_true, y_score=y_score, cluster=cluster, weight=weight)
+    cells = ScoreCells.from_rows(
+        y_true,
+        y_score,
+        np.zeros(n, dtype=np.int64),
+        cluster=code_clusters(cluster),
+        unit=check_unit(unit, cluster),
+        weight=weight,
+    )
+    return compare_with_score(
+        cells, grid=grid, bandwidth=bandwidth, confidence_level=confidence_level, rng=rng
+    )
+
+
+def compare_with_score(
     cells: AnyScoreCells,
     *,
     grid: AnyArray | None = None,
@@ -376,10 +463,7 @@ def calibration_test(
     n_comparisons: int = 1,
     rng: Rng = None,
 ) -> ParityTest:
-    """Test that the mean outcome of one group equals the score, at every score.
-
-    The null hypothesis fixes the regression, so residuals are outcome minus score and there is no
-    smoothing bias to correct. Differences are outcome minus score.
+    """Test that the mean outcome of one group equals the score; see `calibration_test`.
 
     Parameters
     ----------
@@ -391,23 +475,6 @@ def calibration_test(
     Returns
     -------
     ParityTest
-        Without `support` and `ordering`, which need two groups.
-
-    Examples
-    --------
-    Outcomes follow the square of the score. Is the score a probability?
-
-    >>> import numpy as np
-    >>> from equipoise.stats.scores.cells import ScoreCells
-    >>> rng = np.random.default_rng(3)
-    >>> score = rng.uniform(size=2000)
-    >>> outcome = rng.uniform(size=2000) < score**2
-    >>> cells = ScoreCells.from_rows(outcome, score, np.zeros(2000, dtype=int))
-    >>> test = calibration_test(cells)
-    >>> test.cusum.ks_p_value < 0.001, round(test.average, 2)
-    (True, -0.15)
-
-    It is not: outcomes are 15 points rarer than the score says.
     """
     check_fraction("confidence_level", confidence_level)
     n_units = check_groups(cells)
@@ -444,6 +511,7 @@ def calibration_test(
         bandwidth=None if h == 0.0 else h,
         n_units=n_units,
         n_rows=cells.n_rows,
+        confidence_level=confidence_level,
     )
 
 

@@ -7,8 +7,8 @@ from equipoise.exceptions import ConvergenceError, DataError, InvalidParameterEr
 from equipoise.stats.effects.corrections import (
     CORRECTIONS,
     _line_search,
-    correction_amounts,
     default_correction,
+    effect_correction,
     mixing_prior,
     normal_prior,
 )
@@ -20,7 +20,7 @@ S = np.array([0.1, 0.05, 0.1, 0.2, 0.1, 0.06])
 
 
 def amounts(method, b=B, s=S, **options):
-    return correction_amounts(b, s, method=method, **options).amount
+    return effect_correction(b, s, method=method, **options).amount
 
 
 def test_simple_rules_by_hand():
@@ -50,7 +50,7 @@ def test_empirical_bayes_maximises_the_likelihood():
     )
     assert_allclose([prior.mean, prior.sd], [best.x[0], abs(best.x[1])], atol=1e-4)
     shrink = prior.sd**2 / (prior.sd**2 + S**2)
-    found = correction_amounts(B, S, method="eb")
+    found = effect_correction(B, S, method="eb")
     assert_allclose(found.amount, prior.mean + (B - prior.mean) * shrink)
     assert found.common == prior.mean
 
@@ -68,14 +68,14 @@ def test_last_digits_of_the_errors_move_last_digits_only(method):
 
 
 def test_no_more_spread_than_noise_means_no_correction_between_groups():
-    found = correction_amounts(np.array([0.1, -0.1, 0.05]), np.ones(3), method="eb")
+    found = effect_correction(np.array([0.1, -0.1, 0.05]), np.ones(3), method="eb")
     assert found.prior.sd == 0.0
     assert_allclose(found.amount, found.common)
     assert_allclose(amounts("eb_zero", np.array([0.1, -0.1, 0.05]), np.ones(3)), 0.0)
 
 
 def test_sure_minimises_the_risk_estimate():
-    found = correction_amounts(B, S, method="sure").prior.sd ** 2
+    found = effect_correction(B, S, method="sure").prior.sd ** 2
     grid = np.linspace(0, 1, 20_001)
     risk = (
         (S**2 * B / (grid[:, None] + S**2)) ** 2
@@ -108,9 +108,9 @@ def test_a_step_without_gain_is_not_taken():
 
 
 def test_common_correction_of_an_unseen_group():
-    assert correction_amounts(B, S, method="mean").common == 0.0
+    assert effect_correction(B, S, method="mean").common == 0.0
     mixing = mixing_prior(B, S)
-    assert correction_amounts(B, S, method="npmle").common == pytest.approx(
+    assert effect_correction(B, S, method="npmle").common == pytest.approx(
         mixing.point @ mixing.mass
     )
 
@@ -127,13 +127,13 @@ def test_amounts_scale_with_the_outcome(method):
 
 def test_bad_input_is_named():
     with pytest.raises(InvalidParameterError, match="Did you mean 'mean'"):
-        correction_amounts(B, S, method="meann")
+        effect_correction(B, S, method="meann")
     with pytest.raises(InvalidParameterError, match="positive `se`"):
-        correction_amounts(B, 0 * S)
+        effect_correction(B, 0 * S)
     with pytest.raises(InvalidParameterError, match="same positive length"):
-        correction_amounts(B, S[:2])
+        effect_correction(B, S[:2])
     with pytest.raises(InvalidParameterError, match="`alpha` must be in"):
-        correction_amounts(B, S, method="mean_if_detected", alpha=5)
+        effect_correction(B, S, method="mean_if_detected", alpha=5)
 
 
 @pytest.fixture

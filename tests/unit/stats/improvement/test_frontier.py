@@ -8,7 +8,7 @@ from equipoise.stats.improvement.frontier import (
     combine_splits,
     delta_curve,
 )
-from equipoise.stats.improvement.test import ImprovementQuestion, improvement_test
+from equipoise.stats.improvement.test import ImprovementQuestion, compare_utilities
 from simulate.improvability import paired_selection
 
 P = [0.30, 0.01, 0.04, 0.02, 0.20]
@@ -83,7 +83,7 @@ def test_accuracy_delta_is_where_the_test_stops_to_reject(splits, method):
 
     def combined(delta):
         p = [
-            improvement_test(
+            compare_utilities(
                 split.estimates,
                 directions=split.directions,
                 question=question,

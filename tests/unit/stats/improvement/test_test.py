@@ -5,8 +5,8 @@ from scipy import stats
 from equipoise.exceptions import GroupTooSmallError, InvalidParameterError
 from equipoise.stats.improvement.test import (
     ImprovementQuestion,
+    compare_utilities,
     gap_direction,
-    improvement_test,
     p_value_curve,
 )
 from equipoise.stats.improvement.utilities import (
@@ -48,7 +48,7 @@ def sample(rng):
 def test_analytic_p_values_by_hand():
     # Status quo 5 and 6, candidate 7 and 6.5, all with variance .01 and independent.
     estimates = known([5.0, 6.0, 7.0, 6.5], np.eye(4) * 0.01)
-    test = improvement_test(
+    test = compare_utilities(
         estimates, directions=[(1, 0)], question=ANALYTIC, delta_accuracy=0.05, delta_fairness=0.2
     )
     se = 0.1 * np.sqrt(1 + 1.05**2)
@@ -65,7 +65,7 @@ def test_analytic_p_values_by_hand():
 def test_absolute_margins_by_hand():
     estimates = known([-1.0, 1.0, 1.0, 1.2], np.eye(4) * 0.01)
     question = ImprovementQuestion(inference="analytic", margin_scale="absolute")
-    test = improvement_test(
+    test = compare_utilities(
         estimates, directions=[(1, 0)], question=question, delta_accuracy=[0.5, 0.1]
     )
     se = 0.1 * np.sqrt(2)
@@ -76,14 +76,14 @@ def test_absolute_margins_by_hand():
 def test_relative_gain_on_a_negative_utility_is_refused():
     estimates = known([-1.0, 1.0, 1.0, 1.2], np.eye(4) * 0.01)
     with pytest.raises(InvalidParameterError, match=r'got -1\. Pass margin_scale="absolute"'):
-        improvement_test(estimates, directions=[(1, 0)], question=ANALYTIC, delta_accuracy=0.1)
-    improvement_test(estimates, directions=[(1, 0)], question=ANALYTIC)
+        compare_utilities(estimates, directions=[(1, 0)], question=ANALYTIC, delta_accuracy=0.1)
+    compare_utilities(estimates, directions=[(1, 0)], question=ANALYTIC)
 
 
 def test_squared_statistic_by_hand():
     estimates = known([5.0, 6.0, 7.0, 7.5], np.eye(4) * 0.01)
     question = ImprovementQuestion(method="paper", inference="analytic")
-    test = improvement_test(estimates, directions=[None], question=question, delta_fairness=0.1)
+    test = compare_utilities(estimates, directions=[None], question=question, delta_fairness=0.1)
     a, b, keep = -0.5, -1.0, 0.81
     se = np.sqrt((2 * a) ** 2 * 0.02 + (2 * keep * b) ** 2 * 0.02)
     assert test.fairness[0].p_value == pytest.approx(stats.norm.cdf((a**2 - keep * b**2) / se))
@@ -91,7 +91,7 @@ def test_squared_statistic_by_hand():
 
 def test_bootstrap_p_values_are_the_printed_counts(sample):
     question = ImprovementQuestion(method="paper")
-    test = improvement_test(sample, directions=[None], question=question)
+    test = compare_utilities(sample, directions=[None], question=question)
     value, draws = sample.value[0], sample.draws.value.reshape(-1, 2, 2)
     for g in (0, 1):
         t = value[1, g] - value[0, g]
@@ -103,7 +103,7 @@ def test_bootstrap_p_values_are_the_printed_counts(sample):
 
 
 def test_studentised_p_value_is_the_share_of_larger_t(sample):
-    test = improvement_test(sample, directions=[(1, 0)], question=ImprovementQuestion())
+    test = compare_utilities(sample, directions=[(1, 0)], question=ImprovementQuestion())
     contrast = np.array([-1.0, 0.0, 1.0, 0.0])
     t = contrast @ sample.value.ravel() / np.sqrt(contrast @ sample.covariance @ contrast)
     t_star = ((sample.draws.value - sample.value.ravel()) @ contrast) / np.sqrt(
@@ -114,9 +114,9 @@ def test_studentised_p_value_is_the_share_of_larger_t(sample):
 
 def test_unknown_direction_doubles_the_p_value(sample):
     question = ImprovementQuestion()
-    told = improvement_test(sample, directions=[(1, 0)], question=question)
-    untold = improvement_test(sample, directions=[None], question=question)
-    wrong = improvement_test(sample, directions=[(0, 1)], question=question)
+    told = compare_utilities(sample, directions=[(1, 0)], question=question)
+    untold = compare_utilities(sample, directions=[None], question=question)
+    wrong = compare_utilities(sample, directions=[(0, 1)], question=question)
     assert untold.fairness[0].p_value == pytest.approx(2 * told.fairness[0].p_value)
     assert wrong.fairness[0].p_value > 0.9
 
@@ -130,7 +130,7 @@ def test_candidate_equal_to_the_status_quo_is_never_an_improvement(rng):
     for method in ("signed", "paper"):
         for inference in ("bootstrap", "analytic"):
             question = ImprovementQuestion(method=method, inference=inference)
-            test = improvement_test(estimates, directions=[(0, 1)], question=question)
+            test = compare_utilities(estimates, directions=[(0, 1)], question=question)
             assert test.accuracy[0].p_value == test.accuracy[1].p_value == 1.0
 
 
@@ -140,7 +140,7 @@ def test_population_accuracy_is_one_requirement(rng):
     group = np.arange(300) % 3
     estimates = estimate_utilities(u, np.ones_like(u), group, n_groups=3, population=True)
     question = ImprovementQuestion(population=True, inference="analytic")
-    test = improvement_test(estimates, directions=[(0, 1)], question=question)
+    test = compare_utilities(estimates, directions=[(0, 1)], question=question)
     assert [t.group for t in test.accuracy] == [3]
     change = u[:, 0, 1] - u[:, 0, 0]
     t = change.mean() / (change.std() / np.sqrt(300))
@@ -152,7 +152,7 @@ def test_largest_gap_of_three_groups_must_shrink():
     # Status quo 3, 2, 1 (direction 0 over 2), candidate 4, 4, 4 - s: gap s.
     for s, shown in ((0.5, True), (1.9, False), (2.5, False)):
         estimates = known([3.0, 2.0, 1.0, 4.0, 4.0, 4.0 - s], np.eye(6) * 0.01, groups=3)
-        test = improvement_test(estimates, directions=[(0, 2)], question=ANALYTIC)
+        test = compare_utilities(estimates, directions=[(0, 2)], question=ANALYTIC)
         assert (test.fairness[0].p_value < 0.05) == shown
         assert test.fairness[0].candidate == pytest.approx(s)
 
@@ -161,7 +161,7 @@ def test_several_fairness_criteria_all_have_to_improve():
     value = [5.0, 6.0, 7.0, 7.1, 0.2, 0.6, 0.3, 0.9]
     estimates = known(value, np.eye(8) * 1e-4)
     question = ImprovementQuestion(fairness=(0, 1), inference="analytic")
-    test = improvement_test(estimates, directions=[(1, 0), (1, 0)], question=question)
+    test = compare_utilities(estimates, directions=[(1, 0), (1, 0)], question=question)
     assert test.fairness[0].p_value < 0.01
     assert test.fairness[1].p_value > 0.99
     assert test.binding is test.fairness[1]
@@ -173,7 +173,7 @@ def test_p_value_grows_with_delta(sample):
     for target in ({"fairness": True}, {"groups": (0,)}, {"groups": (0, 1)}):
         p = p_value_curve(sample, deltas, **options, **target)
         assert (np.diff(p) >= 0).all()
-        single = improvement_test(
+        single = compare_utilities(
             sample,
             **options,
             delta_fairness=deltas[7] if "fairness" in target else 0.0,
@@ -184,7 +184,7 @@ def test_p_value_grows_with_delta(sample):
 
 def test_interval_of_a_minimum_covers_both_contrasts():
     estimates = known([5.0, 6.0, 7.0, 7.0], np.eye(4) * 0.01)
-    gap = improvement_test(estimates, directions=[(1, 0)], question=ANALYTIC).fairness[0]
+    gap = compare_utilities(estimates, directions=[(1, 0)], question=ANALYTIC).fairness[0]
     low, high = gap.interval(0.025)
     assert gap.estimate == pytest.approx(1.0)
     assert low == pytest.approx(1 - 1.959964 * 0.2, abs=1e-5)
@@ -224,7 +224,7 @@ def test_fewer_than_ten_rows_are_refused(rng):
     w[9:20, 0, 1] = 0
     estimates = estimate_utilities(w * rng.random((40, 1, 2)), w, np.arange(40) // 20, n_groups=2)
     with pytest.raises(GroupTooSmallError, match="candidate has 9 in group 0"):
-        improvement_test(estimates, directions=[(0, 1)], question=ANALYTIC)
+        compare_utilities(estimates, directions=[(0, 1)], question=ANALYTIC)
 
 
 @pytest.mark.parametrize(
@@ -243,17 +243,17 @@ def test_bad_arguments_are_explained(change, message):
     options = {"directions": [(1, 0)], "question": ANALYTIC} | change
     estimates = known([5.0, 6.0, 7.0, 6.5], np.eye(4) * 0.01)
     with pytest.raises(InvalidParameterError, match=message):
-        improvement_test(estimates, **options)
+        compare_utilities(estimates, **options)
 
 
 def test_squared_statistic_needs_two_groups_and_a_gap_at_least_two():
     paper = ImprovementQuestion(method="paper", inference="analytic")
     with pytest.raises(InvalidParameterError, match="defined for two groups; got 3"):
-        improvement_test(
+        compare_utilities(
             known(np.arange(6.0), np.eye(6), groups=3), directions=[None], question=paper
         )
     with pytest.raises(InvalidParameterError, match="at least two groups"):
-        improvement_test(
+        compare_utilities(
             known([1.0, 2.0], np.eye(2), groups=1), directions=[None], question=ANALYTIC
         )
     with pytest.raises(InvalidParameterError, match="'signed', 'paper'"):

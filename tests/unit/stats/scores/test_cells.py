@@ -16,7 +16,7 @@ from equipoise.stats.scores.cells import (
 )
 from equipoise.stats.scores.kernel import rule_of_thumb
 from equipoise.stats.scores.margins import compare_margins
-from equipoise.stats.scores.parity import calibration_test, compare_groups
+from equipoise.stats.scores.parity import compare_groups, compare_with_score
 from equipoise.stats.scores.rows import score_support
 
 
@@ -209,7 +209,7 @@ def test_parity_of_two_groups_is_the_same(pair):
 
 def test_calibration_of_a_group_is_the_same(pair):
     whole, apart = (cells.select([1]) for cells in pair)
-    same(calibration_test(whole, rng=1), calibration_test(apart, rng=1))
+    same(compare_with_score(whole, rng=1), compare_with_score(apart, rng=1))
 
 
 def test_outcomes_at_a_threshold_are_the_same(pair):

@@ -22,7 +22,7 @@ def test_estimate_is_the_intercept_of_a_weighted_line_above_the_threshold(rows):
         root = np.sqrt(np.exp(-(u**2) / 2))
         x = np.stack([np.ones_like(u), u], axis=1)
         beta = np.linalg.lstsq(x * root[:, None], y[at] * root, rcond=None)[0]
-        np.testing.assert_allclose(test.estimate[g], beta[0])
+        np.testing.assert_allclose(test.outcome[g], beta[0])
         np.testing.assert_allclose(test.mean_above[g], y[at].mean())
         assert test.n_above[g] == at.sum()
 
@@ -31,16 +31,16 @@ def test_outcomes_below_the_threshold_do_not_matter(rows):
     y, score, group = rows
     hidden = np.where(score < 0.5, np.nan, y)
     assert (
-        marginal_outcome_test(y, score, group, 0.5).difference
-        == marginal_outcome_test(hidden, score, group, 0.5).difference
+        marginal_outcome_test(y, score, group, 0.5).estimate
+        == marginal_outcome_test(hidden, score, group, 0.5).estimate
     )
 
 
 def test_interval_and_p_value_agree(rows):
     y, score, group = rows
     test = marginal_outcome_test(y, score, group, 0.5)
-    edge = marginal_outcome_test(y, score, group, 0.5, confidence_level=1 - test.p_value)
-    assert min(abs(edge.low), abs(edge.high)) == pytest.approx(0.0, abs=1e-9)
+    ends = test.confidence_interval(1 - test.p_value)
+    assert np.abs(ends).min() == pytest.approx(0.0, abs=1e-9)
 
 
 def test_a_user_in_both_groups_is_summed_before_it_is_squared(rng):
@@ -50,7 +50,7 @@ def test_a_user_in_both_groups_is_summed_before_it_is_squared(rng):
     y[rng.integers(1600, size=80)] = 1.0
     apart = marginal_outcome_test(y, score, group, 0.5)
     together = marginal_outcome_test(y, score, group, 0.5, cluster=user, unit="row")
-    assert together.difference_se < 0.7 * apart.difference_se
+    assert together.se < 0.7 * apart.se
 
 
 def test_missing_outcome_above_the_threshold_is_refused(rows):
@@ -85,5 +85,5 @@ def test_wrong_options_are_refused(rows):
     y, score, group = rows
     with pytest.raises(InvalidParameterError, match="`bandwidth` must be positive"):
         marginal_outcome_test(y, score, group, 0.5, bandwidth=0)
-    with pytest.raises(InvalidParameterError, match="`unit` must be said"):
+    with pytest.raises(InvalidParameterError, match="`unit` must be named"):
         marginal_outcome_test(y, score, group, 0.5, cluster=group)

@@ -7,8 +7,8 @@ from equipoise.stats.multiplicity import max_t_test
 from equipoise.stats.scores.cells import ScoreCells
 from equipoise.stats.scores.curves import common_support, worst_ordering_violation
 from equipoise.stats.scores.parity import (
-    calibration_test,
     compare_groups,
+    compare_with_score,
     composite_parity_test,
     parity_test,
 )
@@ -112,7 +112,7 @@ def test_outcomes_explained_by_the_score_leave_nothing_to_judge():
 
 
 def test_a_cluster_needs_a_unit_to_be_named():
-    with pytest.raises(InvalidParameterError, match="`unit` must be said"):
+    with pytest.raises(InvalidParameterError, match="`unit` must be named"):
         parity_test([1, 0], [0.1, 0.2], [0, 1], cluster=[0, 1])
 
 
@@ -162,7 +162,7 @@ def test_ordering_violation_is_found_where_it_is():
 def test_calibration_to_the_diagonal_is_judged_by_outcome_minus_score(rng):
     score = rng.choice([0.2, 0.4, 0.6], size=900)
     y = (rng.uniform(size=900) < score + 0.1).astype(float)
-    test = calibration_test(ScoreCells.from_rows(y, score, np.zeros(900, dtype=int)))
+    test = compare_with_score(ScoreCells.from_rows(y, score, np.zeros(900, dtype=int)))
     np.testing.assert_allclose(
         test.differences.estimate, [(y - score)[score == s].mean() for s in (0.2, 0.4, 0.6)]
     )
@@ -174,7 +174,7 @@ def test_calibration_to_the_diagonal_is_judged_by_outcome_minus_score(rng):
 def test_a_score_off_the_unit_interval_is_not_compared_with_a_binary_outcome():
     cells = ScoreCells.from_rows([0, 1] * 20, np.arange(40), np.zeros(40, dtype=int))
     with pytest.raises(DataError, match=r"must lie in \[0, 1\]"):
-        calibration_test(cells)
+        compare_with_score(cells)
 
 
 def test_composite_is_the_weighted_sum(rng):
