@@ -133,13 +133,14 @@ class Audit:
 
 
 class _Ask:
-    """A method that is imported when it is first used."""
+    """Stands for a method until it is first used, then gives way to the function itself."""
 
     def __init__(self, name: str) -> None:
         self.name = name
 
     def __get__(self, audit: Audit | None, owner: type[Audit]) -> Callable[..., AuditResult]:
         function = find_question(self.name).function
+        setattr(owner, self.name, function)
         return function if audit is None else MethodType(function, audit)
 
 
