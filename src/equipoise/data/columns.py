@@ -51,10 +51,13 @@ class RoleColumns:
     """
 
     def __init__(self, data: Any, roles: Roles, *, engine: str = "duckdb") -> None:
-        self.frame = open_frame(data, engine=engine)
+        used = (*roles.group, *roles.features, *roles.columns().values())
+        self.frame = open_frame(
+            data, engine=engine, used=used, coded=tuple(roles.columns().values())
+        )
         self.roles = roles
         self.schema = dict(self.frame.collect_schema())
-        for column in (*roles.group, *roles.features, *roles.columns().values()):
+        for column in used:
             self.check_column(column)
         for role, column in roles.columns().items():
             if role in NUMBERS and not self._is_number(column):
@@ -174,6 +177,10 @@ class RoleColumns:
             raise ColumnNotFoundError(
                 f"Column {column!r} not found.{nearest(str(column), self.schema)}"
                 f" Columns: {quoted(self.schema)}."
+            )
+        if column == "*" or column.startswith("__eq_"):
+            raise DataError(
+                f"Column {column!r} has a name that engines and audits keep for themselves; rename it."
             )
         dtype = self.schema[column]
         if dtype == nw.Unknown or dtype.is_nested():

@@ -1,12 +1,22 @@
 """The embedded engine: DuckDB connections and files."""
 
 import os
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from equipoise.exceptions import DataError
 
-__all__ = ["check_one_schema", "connection", "csv_dialect", "from_arrow", "read", "resolve"]
+__all__ = [
+    "check_one_schema",
+    "connection",
+    "csv_dialect",
+    "csv_files",
+    "from_arrow",
+    "is_word",
+    "read",
+    "resolve",
+]
 
 # What csv writers use for "missing"; anything else is text.
 NULL_WORDS = ["", "NA", "N/A", "NaN", "nan", "NULL", "null", "None"]
@@ -57,8 +67,21 @@ def from_arrow(table: Any) -> Any:
         raise DataError(f"The table could not be read: {_one_line(error)}") from error
 
 
-def read(path: str) -> Any:
-    """Return a relation over a csv or parquet file, a folder of parquet files, or a glob."""
+def read(path: str, *, coded: Collection[str] | None = None) -> Any:
+    """Return a relation over a csv or parquet file, a folder of parquet files, or a glob.
+
+    Parameters
+    ----------
+    path : str
+        What to read.
+    coded : collection of str, optional
+        Columns of text of a csv file in which the words of `NULL_WORDS` mean "missing"; by default
+        all. In others they are words, and only an empty field is missing.
+
+    Returns
+    -------
+    duckdb.DuckDBPyRelation
+    """
     import duckdb
 
     target, kind = resolve(path)
@@ -69,9 +92,9 @@ def read(path: str) -> Any:
             # Folders named like ``race=Black`` are a column, as they are for Spark.
             relation = reader.read_parquet(target, hive_partitioning="=" in target or "*" in target)
         else:
-            relation = reader.read_csv(target, na_values=NULL_WORDS, header=True)
+            relation = _read_csv(reader, target, path, coded)
         # Binding reads only headers; one row shows corrupt files before an audit is under way.
-        relation.limit(1).fetchall()
+        relation.limit(1).to_arrow_table()
     except duckdb.Error as error:
         raise DataError(f"Cannot read {path!r}: {_reason(error, path)}") from error
     except UnicodeDecodeError as error:
@@ -82,6 +105,65 @@ def read(path: str) -> Any:
             " a tab, a semicolon or a bar."
         )
     return relation
+
+
+def _read_csv(reader: Any, target: str, path: str, coded: Collection[str] | None) -> Any:
+    files = csv_files(reader, target)
+    by_name = len({tuple(header) for header in files.values()}) > 1
+    _check_headers(files, path)
+    relation = reader.read_csv(target, na_values=NULL_WORDS, header=True, union_by_name=by_name)
+    types = dict(zip(relation.columns, map(str, relation.types), strict=True))
+    if coded is None or not any(is_word(name, kind, coded) for name, kind in types.items()):
+        return relation
+    # The reader knows one list of words for all columns: read text, and cast what is not.
+    text = reader.read_csv(
+        target, na_values=[""], header=True, union_by_name=by_name, all_varchar=True
+    )
+    formats = _time_formats(reader, next(iter(files)), types)
+    words = ", ".join(f"'{word}'" for word in NULL_WORDS)
+    columns = []
+    for name, kind in types.items():
+        column = '"' + name.replace('"', '""') + '"'
+        if not is_word(name, kind, coded):
+            value = f"CASE WHEN {column} NOT IN ({words}) THEN {column} END"
+            if kind in formats:
+                value = f"strptime({value}, '{formats[kind]}')"
+            column = f"CAST({value} AS {kind}) AS {column}"
+        columns.append(column)
+    return text.project(", ".join(columns))
+
+
+def is_word(name: str, kind: str, coded: Collection[str] | None) -> bool:
+    """Return whether a column of a csv file holds text in which any word is a value."""
+    return coded is not None and kind == "VARCHAR" and name not in coded
+
+
+def _time_formats(reader: Any, file: str, types: Mapping[str, str]) -> dict[str, str]:
+    """Return the formats of dates and times that are not ISO."""
+    if not {"DATE", "TIMESTAMP"} & set(types.values()):
+        return {}
+    (found,) = reader.execute(
+        "SELECT DateFormat, TimestampFormat FROM sniff_csv(?, nullstr=?)", [file, NULL_WORDS]
+    ).fetchall()
+    return {kind: form for kind, form in zip(("DATE", "TIMESTAMP"), found, strict=True) if form}
+
+
+def csv_files(reader: Any, target: str) -> dict[str, list[str]]:
+    """Return the csv files of a path or glob, each with its header if there are several."""
+    if Path(target).is_file():
+        return {target: []}
+    found = reader.execute("SELECT file FROM glob(?) ORDER BY file", [target]).fetchall()
+    if len(found) == 1:
+        return {found[0][0]: []}
+    return {file: reader.read_csv(file, header=True).columns for (file,) in found}
+
+
+def _check_headers(files: Mapping[str, list[str]], path: str) -> None:
+    """Raise unless csv files have the same columns, in whatever order."""
+    first, *others = files.items()
+    for file, header in others:
+        if set(header) != set(first[1]):
+            raise _different(path, first, (file, header))
 
 
 def check_one_schema(reader: Any, target: str, path: str) -> None:
@@ -100,12 +182,19 @@ def check_one_schema(reader: Any, target: str, path: str) -> None:
     first_file, first = found[0]
     for file, columns in found[1:]:
         if columns != first:
-            ours, theirs = set(first.split(", ")), set(columns.split(", "))
-            raise DataError(
-                f"The files of {path!r} differ in their columns: {Path(first_file).name!r} has"
-                f" {_listed(ours - theirs)}, {Path(file).name!r} has {_listed(theirs - ours)}."
-                " Rewrite them alike; nothing is cast silently."
-            )
+            raise _different(path, (first_file, first.split(", ")), (file, columns.split(", ")))
+
+
+def _different(
+    path: str, first: tuple[str, Iterable[str]], second: tuple[str, Iterable[str]]
+) -> DataError:
+    """Say which columns one file has and another has not."""
+    ours, theirs = set(first[1]), set(second[1])
+    return DataError(
+        f"The files of {path!r} differ in their columns: {Path(first[0]).name!r} has"
+        f" {_listed(ours - theirs)}, {Path(second[0]).name!r} has {_listed(theirs - ours)}."
+        " Rewrite them alike; nothing is cast silently."
+    )
 
 
 def _listed(columns: set[str]) -> str:

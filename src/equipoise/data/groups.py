@@ -168,7 +168,7 @@ def subgroups(cells: Labelled, *, depth: int | None = None) -> Subgroups:
     if not columns:
         raise InvalidParameterError("this question compares groups; pass `group` to `Audit`.")
     limit = len(columns) if depth is None else check_integer("depth", depth, low=1)
-    codes = [np.unique(labels.astype(str), return_inverse=True) for labels in cells.labels]
+    codes = [number_cells([labels])[0] for labels in cells.labels]
     names: list[str] = []
     rows: list[IntArray] = []
     cols: list[IntArray] = []
@@ -176,7 +176,7 @@ def subgroups(cells: Labelled, *, depth: int | None = None) -> Subgroups:
         for chosen in combinations(range(len(columns)), size):
             key = np.zeros(len(cells.labels[0]), dtype=np.int64)
             for k in chosen:
-                key = key * len(codes[k][0]) + codes[k][1]
+                key = np.unique(key * (codes[k].max() + 1) + codes[k], return_inverse=True)[1]
             _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
             rows.append(np.arange(len(key)))
             cols.append(inverse + len(names))

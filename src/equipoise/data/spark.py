@@ -8,7 +8,8 @@ of Spark must be able to import equipoise.
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
+from functools import reduce
 from pathlib import Path
 from typing import Any, Self
 
@@ -21,6 +22,8 @@ from equipoise.data.duckdb import (
     check_one_schema,
     connection,
     csv_dialect,
+    csv_files,
+    is_word,
     resolve,
 )
 from equipoise.data.query import CLUSTER, CellRows, NarrowRows, engine_error, from_engine
@@ -34,7 +37,7 @@ SPARK_TYPES = {
     "BOOLEAN": "boolean",
     "DATE": "date",
     "DOUBLE": "double",
-    "TIMESTAMP": "timestamp",
+    "TIMESTAMP": "timestamp_ntz",
 }
 
 # The last line of a traceback in Python, among the lines of one in Java.
@@ -72,14 +75,26 @@ def session() -> Any:
         ) from error
 
 
-def read(path: str) -> Any:
-    """Return a Spark DataFrame over a csv or parquet path, with the columns DuckDB would give."""
+def read(path: str, *, coded: Collection[str] | None = None) -> Any:
+    """Return a Spark DataFrame over a csv or parquet path, with the columns DuckDB would give.
+
+    Parameters
+    ----------
+    path : str
+        What to read.
+    coded : collection of str, optional
+        As in `equipoise.data.duckdb.read`.
+
+    Returns
+    -------
+    pyspark.sql.DataFrame
+    """
     spark = session()
     from pyspark.errors import PySparkException
 
     try:
         if path.lower().endswith(CSV_ENDINGS):
-            return _remote_csv(spark, path) if "://" in path else _csv(spark, path)
+            return _remote_csv(spark, path) if "://" in path else _csv(spark, path, coded)
         return _parquet(spark, path)
     except PySparkException as error:
         first = str(error).strip().splitlines()[0]
@@ -102,24 +117,33 @@ def _parquet(spark: Any, path: str) -> Any:
     return spark.read.option("recursiveFileLookup", nested).parquet(path)
 
 
-def _csv(spark: Any, path: str) -> Any:
+def _csv(spark: Any, path: str, coded: Collection[str] | None) -> Any:
     """Read text, turn the words for "missing" into nulls, and cast to the types DuckDB found."""
     from pyspark.sql import functions as F  # noqa: N812
 
     dialect, types = csv_dialect(path)
-    text = spark.read.csv(
-        path,
-        header=True,
-        inferSchema=False,
-        sep=dialect["delimiter"],
-        quote=dialect["quote"] or '"',
-        escape=dialect["escape"] or '"',
-        mode="FAILFAST",
-    )
+    # Spark reads by position: files with columns in another order are read apart.
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for file, header in csv_files(connection(), path).items():
+        alike.setdefault(tuple(header), []).append(file)
+    frames = [
+        spark.read.csv(
+            files,
+            header=True,
+            inferSchema=False,
+            sep=dialect["delimiter"],
+            quote=dialect["quote"] or '"',
+            escape=dialect["escape"] or '"',
+            mode="FAILFAST",
+        )
+        for files in alike.values()
+    ]
+    text = reduce(lambda first, second: first.unionByName(second), frames)
     columns = []
     for name, kind in zip(text.columns, types.values(), strict=True):
         value = F.col(f"`{name}`")
-        known = F.when(~value.isin(*NULL_WORDS), value)
+        words = [""] if is_word(name, kind, coded) else NULL_WORDS
+        known = F.when(~value.isin(*words), value)
         columns.append(known.cast(SPARK_TYPES.get(kind, "string")).alias(name))
     return text.select(*columns)
 

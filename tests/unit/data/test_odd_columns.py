@@ -1,0 +1,277 @@
+"""Odd types and names of group columns: every question counts the rows that GROUP BY counts."""
+
+import subprocess
+import sys
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+
+import duckdb
+import narwhals as nw
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+import equipoise as eq
+from equipoise.data.groups import place
+from equipoise.data.table import Quantity, Rows
+from equipoise.exceptions import DataError
+from support.asking import answer_of
+from support.engines import on_engine
+
+N = 1200
+ENGINES = [
+    "pyarrow",
+    "duckdb",
+    pytest.param("spark", marks=[pytest.mark.spark, pytest.mark.xdist_group("spark")]),
+]
+
+
+def rows_of(values, **extra):
+    """Rows whose group is one of the values, more often the later it comes."""
+    rng = np.random.default_rng(4)
+    share = np.arange(1, len(values) + 1) / sum(range(1, len(values) + 1))
+    group = pa.array([values[k] for k in rng.choice(len(values), N, p=share)], **extra)
+    score = rng.choice(np.linspace(0.1, 0.9, 9), N)
+    y = (rng.random(N) < score).astype(int)
+    return pa.table(
+        {"g": group, "y": y, "p": rng.integers(0, 2, N), "s": score, "id": np.arange(N) // 3}
+    )
+
+
+def counted(table):
+    """Rows of each group by a plain GROUP BY, in the order of their numbers."""
+    grouped = duckdb.from_arrow(table).aggregate("g, count(*) AS n", "g")
+    return sorted(grouped.project("n").to_arrow_table().column("n").to_pylist())
+
+
+def numbers(data, **roles):
+    """Rows of each group by every way that groups are read."""
+    audit = eq.Audit(data, group="g", y_true="y", y_pred="p", y_score="s", **roles)
+    table = audit.table
+    declared = table.sums([Quantity.of(table.y_score)], {"y_score": "number"})
+    rows = answer_of(Rows(declared)).read()
+    return {
+        "disparity": sorted(finding.n for finding in audit.disparity("fpr").findings),
+        "cells": sorted(answer_of(declared).n.tolist()),
+        "rows": sorted(np.bincount(rows.cell).tolist()),
+    }
+
+
+def fpr_counts(table):
+    return counted(table.filter(pa.compute.equal(table.column("y"), 0)))
+
+
+MOMENTS = [datetime(2024, 10, 27, 0, 30, tzinfo=UTC) + timedelta(hours=k) for k in range(3)]
+ODD = {
+    "decimals": ([Decimal("1.10"), Decimal("2.00"), Decimal("-0.50")], pa.decimal128(10, 2)),
+    "long decimals": (
+        [Decimal("0.1000000000000000001"), Decimal("0.1000000000000000002")],
+        pa.decimal128(38, 19),
+    ),
+    "signed zeros": ([-0.0, 0.0, 1.0], pa.float64()),
+    "halves": ([0.1, 0.2, 0.30000001], pa.float32()),
+    "times with a zone": (MOMENTS, pa.timestamp("us", tz="Europe/Berlin")),
+    "times": ([moment.replace(tzinfo=None) for moment in MOMENTS], pa.timestamp("us")),
+    "days": ([moment.date() + timedelta(days=k) for k, moment in enumerate(MOMENTS)], pa.date32()),
+    "text that ends in NUL": (["a", "a\0", "a\0\0"], pa.string()),
+    "words for missing": (["None", "NA", "NULL", "nan", "null"], pa.string()),
+    "truth": ([True, False], pa.bool_()),
+    "large integers": ([2**62, 2**62 + 1, -(2**62)], pa.int64()),
+}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("kind", ODD)
+def test_groups_of_any_type_hold_the_rows_that_group_by_counts(kind, engine):
+    values, dtype = ODD[kind]
+    table = rows_of(values, type=dtype)
+    found = numbers(on_engine(engine, table))
+    assert found["cells"] == found["rows"] == counted(table)
+    assert found["disparity"] == fpr_counts(table)
+
+
+@pytest.mark.parametrize("kind", ODD)
+def test_clusters_find_the_cells_of_groups_of_any_type(kind, monkeypatch):
+    monkeypatch.setattr("equipoise.data.clusters.MOST_COLUMNS", 0)
+    values, dtype = ODD[kind]
+    table = rows_of(values, type=dtype)
+    audit = eq.Audit(table, group="g", y_pred="p", cluster="id")
+    cells = answer_of(audit.table.label_sums(("y_pred",)))
+    assert sorted(cells.n.tolist()) == counted(table)
+    units = np.array(table.column("id"))
+    spread = Counter(zip(units.tolist(), map(str, table.column("g").to_pylist()), strict=True))
+    if kind != "signed zeros":
+        assert cells.product.sum() + 2 * cells.cross.product.sum() == pytest.approx(
+            sum(n**2 for n in Counter(units.tolist()).values())
+        )
+        assert cells.product.sum() == pytest.approx(sum(n**2 for n in spread.values()))
+
+
+@pytest.mark.parametrize("kind", ["decimals", "signed zeros", "text that ends in NUL"])
+def test_scores_are_compared_in_the_groups_that_rows_are_in(kind):
+    values, dtype = ODD[kind]
+    table = rows_of(values, type=dtype)
+    audit = eq.Audit(table, group="g", y_true="y", y_score="s")
+    sizes = counted(table)
+    pairs = {sizes[i] + sizes[j] for i in range(len(sizes)) for j in range(i)}
+    assert {finding.n for finding in audit.predictive_parity(rng=0).findings} == pairs
+    assert {f.n for f in audit.marginal_outcome(0.5).findings} <= set(range(N + 1))
+
+
+def test_equal_numbers_have_one_label():
+    cells = answer_of(
+        eq.Audit(rows_of([-0.0, 0.0, 1.0]), group="g", y_pred="p").table.label_sums(("y_pred",))
+    )
+    assert cells.labels[0].tolist() == ["0.0", "1.0"]
+    table = rows_of([Decimal("1.10"), Decimal("20.00")], type=pa.decimal128(10, 2))
+    cells = answer_of(eq.Audit(table, group="g", y_pred="p").table.label_sums(("y_pred",)))
+    assert cells.labels[0].tolist() == ["1.1", "20"]
+
+
+IN_UTC = """
+import pyarrow as pa
+import equipoise as eq
+from equipoise.data.scan import answer
+
+table = pa.table({"g": pa.array([0, 3600, 7200], pa.timestamp("s", tz="UTC")), "p": [0, 1, 1]})
+(cells,) = answer([eq.Audit(table, group="g", y_pred="p").table.label_sums(("y_pred",))])
+print(*cells.labels[0])
+"""
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "America/New_York"])
+def test_times_with_a_zone_are_written_in_utc_whatever_the_machine(zone):
+    environment = {"TZ": zone, "PYTHONPATH": str(Path(eq.__file__).parents[1])}
+    done = subprocess.run(
+        [sys.executable, "-c", IN_UTC], env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == [
+        "1970-01-01T00:00:00",
+        "1970-01-01T01:00:00",
+        "1970-01-01T02:00:00",
+    ]
+
+
+def test_a_parquet_file_with_times_with_a_zone_is_read(tmp_path):
+    table = rows_of(MOMENTS, type=pa.timestamp("us", tz="Europe/Berlin"))
+    parquet.write_table(table, tmp_path / "t.parquet")
+    assert numbers(tmp_path / "t.parquet")["rows"] == counted(table)
+
+
+FILE = "g,y,p,s\n" + "".join(
+    f"{'None' if k % 3 else 'NA'},{k % 2},{'NA' if k == 5 else k // 2 % 2},0.{k % 7}\n"
+    for k in range(60)
+)
+
+
+@pytest.mark.parametrize(
+    "engine",
+    [
+        "duckdb",
+        pytest.param("spark", marks=[pytest.mark.spark, pytest.mark.xdist_group("spark")]),
+    ],
+)
+def test_groups_of_a_csv_file_may_be_called_none_and_na(tmp_path, engine):
+    (tmp_path / "t.csv").write_text(FILE)
+    audit = eq.Audit(tmp_path / "t.csv", group="g", y_pred="p", missing="drop", engine=engine)
+    found = {f.group: f.n for f in audit.disparity("selection_rate").findings}
+    # The word in a column of numbers is missing: row 5, of the group called None.
+    assert found == {"g=NA": 20, "g=None": 39}
+
+
+def test_words_for_missing_are_missing_labels_and_clusters(tmp_path):
+    lines = [f"a,{'yes' if k % 2 else 'no'},u{k}" for k in range(50)] + [
+        "b,NA,u1",
+        "b,yes,NULL",
+        "b,no,u7",
+    ]
+    (tmp_path / "t.csv").write_text("g,p,u\n" + "\n".join(lines) + "\n")
+    audit = eq.Audit(
+        tmp_path / "t.csv", group="g", y_pred="p", cluster="u", positive="yes", missing="drop"
+    )
+    cells = answer_of(audit.table.label_sums(("y_pred",)))
+    assert cells.n.tolist() == [50, 1]
+    assert cells.dropped == 2
+
+
+def test_dates_of_a_csv_file_keep_their_format_beside_words(tmp_path):
+    lines = [f"{'NA' if k % 2 else 'b'},{13 + k % 3}/02/2024,{k % 2}" for k in range(60)]
+    (tmp_path / "t.csv").write_text("g,day,p\n" + "\n".join(lines) + "\n")
+    audit = eq.Audit(tmp_path / "t.csv", group=["g", "day"], y_pred="p")
+    cells = answer_of(audit.table.label_sums(("y_pred",)))
+    assert set(cells.labels[0]) == {"NA", "b"}
+    assert set(cells.labels[1]) == {"2024-02-13", "2024-02-14", "2024-02-15"}
+
+
+@pytest.mark.parametrize(
+    "engine",
+    [
+        "duckdb",
+        pytest.param("spark", marks=[pytest.mark.spark, pytest.mark.xdist_group("spark")]),
+    ],
+)
+def test_files_of_a_glob_are_read_by_name(tmp_path, engine):
+    first = [f"{'ab'[k % 2]},{k // 2 % 2},{k % 3}" for k in range(60)]
+    second = [f"{k // 2 % 2},{k % 3},{'ab'[k % 2]}" for k in range(60)]
+    (tmp_path / "t1.csv").write_text("g,p,x\n" + "\n".join(first) + "\n")
+    (tmp_path / "t2.csv").write_text("p,x,g\n" + "\n".join(second) + "\n")
+    audit = eq.Audit(str(tmp_path / "t*.csv"), group="g", y_pred="p", engine=engine)
+    cells = answer_of(audit.table.label_sums(("y_pred",)))
+    assert cells.labels[0].tolist() == ["a", "b"]
+    np.testing.assert_array_equal(cells.total, [[30, 30], [30, 30]])
+    (tmp_path / "t3.csv").write_text("g,q,x\na,1,1\n")
+    with pytest.raises(DataError, match=r"differ in their columns: 't1.csv' has p, 't3.csv' has q"):
+        eq.Audit(str(tmp_path / "t*.csv"), group="g", y_pred="p", engine=engine)
+
+
+NAMES = ["*", '"', 'a"b', "a.b", "`", "a b", "select", "x'y", "a\nb", "a;b", "%s", "__eq_key0", "n"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_column_of_any_name_is_the_one_that_is_audited_or_refused(name):
+    table = rows_of(["u", "v", "w"])
+    named = pa.table({"first": ["z"] * N, name: table.column("g"), "y": table.column("p")})
+    if name in {"*", "__eq_key0"}:
+        with pytest.raises(DataError, match="keep for themselves; rename it"):
+            eq.Audit(named, group=name, y_pred="y")
+        return
+    for cluster in (None, "first"):
+        audit = eq.Audit(named, group=name, y_pred="y", cluster=cluster)
+        cells = answer_of(audit.table.label_sums(("y_pred",)))
+        assert sorted(cells.n.tolist()) == counted(table)
+
+
+def test_columns_that_differ_in_case_only_are_refused_if_one_is_used():
+    data = {"SEX": [1, 2] * 20, "sex": ["a", "b"] * 20, "race": list("uvuv") * 10, "p": [0, 1] * 20}
+    assert eq.Audit(data, group="race", y_pred="p").disparity("selection_rate").n == 40
+    with pytest.raises(DataError, match="distinct, in lower case too; 'SEX', 'sex' are not"):
+        eq.Audit(data, group="sex", y_pred="p")
+
+
+def test_a_role_is_an_expression_and_runs_no_query(monkeypatch):
+    audit = eq.Audit({"g": ["a", "b"], "p": ["yes", "no"]}, group="g", y_pred="p", positive="yes")
+    monkeypatch.setattr(nw.LazyFrame, "collect", None)
+    assert isinstance(audit.table.y_pred, nw.Expr)
+
+
+def test_a_group_that_appears_between_two_queries_is_refused():
+    cells = answer_of(
+        eq.Audit(rows_of(["a", "b"]), group="g", y_pred="p").table.label_sums(("y_pred",))
+    )
+    assert place([np.array(["b", "a"], dtype=object)], cells).tolist() == [1, 0]
+    with pytest.raises(DataError, match="The table changed while it was read: 'g=c' was not there"):
+        place([np.array(["c"], dtype=object)], cells)
+
+
+def test_rows_of_a_group_that_was_not_there_are_refused():
+    engine = duckdb.connect()
+    engine.execute("CREATE TABLE t AS SELECT 'a' || (i % 2) AS g, i % 2 AS p FROM range(20) r(i)")
+    table = eq.Audit(engine.table("t"), group="g", y_score="p").table
+    declared = table.sums([Quantity.of(table.y_score)], {"y_score": "number"})
+    answer_of(declared)
+    engine.execute("INSERT INTO t VALUES ('a9', 1)")
+    with pytest.raises(DataError, match="'g=a9' was not there before"):
+        answer_of(Rows(declared)).read()
