@@ -1,0 +1,360 @@
+r"""Estimates with confidence limits at any level, for many groups at once.
+
+Each class holds arrays over groups and answers two questions that are inverses of each other: which
+limits belong to z normal standard errors, and at which z does a limit reach a hypothesised value. The
+test and the interval of a contrast can therefore not disagree.
+
+References
+----------
+.. [1] T. Tango (1998), Equivalence test and confidence interval for the difference in proportions for
+   the paired-sample design, Statistics in Medicine 17, 891-908.
+.. [2] O. Miettinen and M. Nurminen (1985), Comparative analysis of two rates, Statistics in Medicine 4,
+   213-226, doi:10.1002/sim.4780040211.
+.. [3] G. Y. Zou and A. Donner (2008), Construction of confidence limits about effect measures: a general
+   approach, Statistics in Medicine 27, 1693-1702, doi:10.1002/sim.3095.
+.. [4] R. M. Bell and D. F. McCaffrey (2002), Bias reduction in standard errors for linear regression
+   with multi-stage samples, Survey Methodology 28, 169-181.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from scipy import special
+
+from equipoise._typing import BoolArray, FloatArray
+from equipoise.stats.binomial import difference_fit
+
+__all__ = [
+    "Contrast",
+    "Mover",
+    "PairedChange",
+    "RateChange",
+    "StudentContrast",
+    "UnitSide",
+    "WilsonRate",
+    "student_error",
+]
+
+EXACT_BELOW = 10
+"""Fewer changed rows than this are tested by the exact binomial law."""
+
+MINIMUM_UNITS, MINIMUM_DF = 4.0, 2.0
+"""Effective units and degrees of freedom that each side needs."""
+
+_STEPS = 60
+_FAR = 38.0
+
+
+class Contrast(Protocol):
+    """An estimate for each of m groups with limits at any level; NaN where there is none."""
+
+    @property
+    def estimate(self) -> FloatArray:
+        """Point estimates, (m,)."""
+
+    def limits(self, z: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Lower and upper limits at z normal standard errors."""
+
+    def root(self, null: FloatArray) -> FloatArray:
+        """Signed root: the z at which the limit on the side of `null` reaches it."""
+
+
+@dataclass(frozen=True, slots=True)
+class PairedChange:
+    r"""Change of a rate on the same rows, by Tango's score.
+
+    Parameters
+    ----------
+    gained, lost, n : array of shape (m,)
+        Rows that went from 0 to 1, from 1 to 0, and all rows.
+    exact_below : int, default 10
+        With fewer changed rows the test of no change is exact: gained is binomial with probability
+        1/2 given gained + lost. The limits reach zero wherever that test does not reject.
+    """
+
+    gained: FloatArray
+    lost: FloatArray
+    n: FloatArray
+    exact_below: int = EXACT_BELOW
+
+    @property
+    def estimate(self) -> FloatArray:
+        """Rate after minus rate before."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return (self.gained - self.lost) / self.n
+
+    def root(self, null: FloatArray) -> FloatArray:
+        """Signed root of the test that the change is `null`; decreasing in `null`."""
+        root = _tango_root(self.gained, self.lost, self.n, null)
+        within = (null * self.estimate >= 0.0) & (np.abs(null) <= np.abs(self.estimate))
+        size = np.where(self._exact & within, np.minimum(np.abs(root), self._exact_root), np.abs(root))
+        return np.sign(root) * size
+
+    def limits(self, z: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Changes that the test does not reject at z."""
+        zero, one = np.zeros_like(self.n), np.ones_like(self.n)
+
+        def excess(null: FloatArray) -> FloatArray:
+            return np.abs(_tango_root(self.gained, self.lost, self.n, null)) - z
+
+        low, high = _crossing(excess, self.estimate, -one), _crossing(excess, self.estimate, one)
+        keeps_zero = self._exact & (self._exact_root <= z)
+        low = np.where(keeps_zero, np.minimum(low, zero), low)
+        return low, np.where(keeps_zero, np.maximum(high, zero), high)
+
+    @property
+    def _exact(self) -> BoolArray:
+        return np.asarray((self.gained + self.lost < self.exact_below) & (self.n > 0))
+
+    @property
+    def _exact_root(self) -> FloatArray:
+        changed, more = self.gained + self.lost, np.maximum(self.gained, self.lost)
+        # P(X >= more) for X binomial(changed, 1/2), doubled.
+        tail = special.betainc(np.maximum(more, 1.0), changed - more + 1.0, 0.5)
+        p = np.where(more > 0, np.minimum(2.0 * tail, 1.0), 1.0)
+        return np.asarray(-special.ndtri(p / 2.0))
+
+
+def _tango_root(gained: FloatArray, lost: FloatArray, n: FloatArray, null: FloatArray) -> FloatArray:
+    d = null
+    b = -gained - lost + (2.0 * n - gained + lost) * d
+    c = -lost * d * (1.0 - d)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        q = (np.sqrt(np.maximum(b**2 - 8.0 * n * c, 0.0)) - b) / (4.0 * n)
+        variance = n * (2.0 * q + d * (1.0 - d))
+        gap = gained - lost - n * d
+        root = gap / np.sqrt(np.maximum(variance, 0.0))
+    return np.where(gap == 0.0, 0.0, np.clip(root, -1e3, 1e3))
+
+
+@dataclass(frozen=True, slots=True)
+class WilsonRate:
+    """A rate with Wilson's limits.
+
+    Parameters
+    ----------
+    ones, n : array of shape (m,)
+        Ones and rows.
+    """
+
+    ones: FloatArray
+    n: FloatArray
+
+    @property
+    def estimate(self) -> FloatArray:
+        """Observed rate."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return self.ones / self.n
+
+    def root(self, null: FloatArray) -> FloatArray:
+        """Score root of the test that the rate is `null`."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            root = (self.ones - self.n * null) / np.sqrt(self.n * null * (1.0 - null))
+        return np.where(self.ones == self.n * null, 0.0, root)
+
+    def limits(self, z: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Rates that the score test does not reject at z."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            middle = (self.ones + z**2 / 2.0) / (self.n + z**2)
+            spread = self.ones * (self.n - self.ones) / self.n + z**2 / 4.0
+            half = z * np.sqrt(spread) / (self.n + z**2)
+        return middle - half, middle + half
+
+
+@dataclass(frozen=True, slots=True)
+class RateChange:
+    """Difference of the rates of two independent samples, by Miettinen and Nurminen's score.
+
+    Parameters
+    ----------
+    ones, n : array of shape (m,)
+        The later sample.
+    ones_before, n_before : array of shape (m,)
+        The earlier sample.
+    """
+
+    ones: FloatArray
+    n: FloatArray
+    ones_before: FloatArray
+    n_before: FloatArray
+
+    @property
+    def estimate(self) -> FloatArray:
+        """Rate after minus rate before."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return self.ones / self.n - self.ones_before / self.n_before
+
+    def root(self, null: FloatArray) -> FloatArray:
+        """Signed root of the score test that the difference is `null`."""
+        d = np.asarray(null, dtype=np.float64) + np.zeros_like(self.n)
+        p1, p0 = difference_fit(self.ones, self.n, self.ones_before, self.n_before, d)
+        total = self.n + self.n_before
+        with np.errstate(invalid="ignore", divide="ignore"):
+            variance = p1 * (1.0 - p1) / self.n + p0 * (1.0 - p0) / self.n_before
+            root = (self.estimate - d) / np.sqrt(variance * total / (total - 1.0))
+        return np.where(self.estimate == d, 0.0, np.clip(root, -1e3, 1e3))
+
+    def limits(self, z: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Differences that the test does not reject at z."""
+        one = np.ones_like(self.n)
+
+        def excess(null: FloatArray) -> FloatArray:
+            return np.abs(self.root(null)) - z
+
+        return _crossing(excess, self.estimate, -one), _crossing(excess, self.estimate, one)
+
+
+@dataclass(frozen=True, slots=True)
+class Mover:
+    r"""A sum of independent estimates with limits from those of its parts.
+
+    .. math:: L = \hat\theta - \sqrt{\textstyle\sum_k c_k^2 (\hat\theta_k - l_k)^2}
+
+    with the upper limit in place of the lower for negative coefficients.
+
+    Parameters
+    ----------
+    parts : tuple of Contrast
+        Independent estimates.
+    coefficients : tuple of arrays of shape (m,)
+        Their coefficients.
+    """
+
+    parts: tuple[Contrast, ...]
+    coefficients: tuple[FloatArray, ...]
+
+    @property
+    def estimate(self) -> FloatArray:
+        """Sum of the parts."""
+        terms = zip(self.parts, self.coefficients, strict=True)
+        return np.asarray(sum(c * part.estimate for part, c in terms))
+
+    def limits(self, z: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Limits at z normal standard errors."""
+        below = above = np.zeros_like(self.coefficients[0])
+        for part, c in zip(self.parts, self.coefficients, strict=True):
+            low, high = part.limits(z)
+            down, up = c * (part.estimate - low), c * (high - part.estimate)
+            below = below + np.where(c > 0, down, up) ** 2
+            above = above + np.where(c > 0, up, down) ** 2
+        estimate = self.estimate
+        return estimate - np.sqrt(below), estimate + np.sqrt(above)
+
+    def root(self, null: FloatArray) -> FloatArray:
+        """The z at which a limit reaches `null`, with the sign of estimate - null."""
+        estimate = self.estimate
+        target = np.broadcast_to(np.asarray(null, dtype=np.float64), estimate.shape)
+        above = estimate > target
+
+        def excess(z: FloatArray) -> FloatArray:
+            low, high = self.limits(z)
+            return np.where(above, target - low, high - target)
+
+        size = _crossing(excess, np.zeros_like(estimate), np.full_like(estimate, _FAR))
+        return np.where(estimate == target, 0.0, np.where(above, size, -size))
+
+
+@dataclass(frozen=True, slots=True)
+class StudentContrast:
+    """Estimates with standard errors and degrees of freedom.
+
+    Parameters
+    ----------
+    estimate, se, df : array of shape (m,)
+        NaN where there are too few units.
+    """
+
+    estimate: FloatArray
+    se: FloatArray
+    df: FloatArray
+
+    def root(self, null: FloatArray) -> FloatArray:
+        """Student's t on the normal scale."""
+        gap = self.estimate - null
+        with np.errstate(invalid="ignore", divide="ignore"):
+            t = np.where(gap == 0.0, 0.0, gap / self.se)
+        return np.asarray(-np.sign(t) * special.ndtri(special.stdtr(self.df, -np.abs(t))))
+
+    def limits(self, z: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Limits at the t quantile of the level that z has for a normal law."""
+        quantile = -special.stdtrit(self.df, special.ndtr(-np.asarray(z)))
+        return self.estimate - quantile * self.se, self.estimate + quantile * self.se
+
+
+def _crossing(
+    excess: Callable[[FloatArray], FloatArray], near: FloatArray, far: FloatArray
+) -> FloatArray:
+    """Where an increasing function of the distance from `near` crosses zero on the way to `far`."""
+    low, high = np.zeros(np.shape(far)), np.ones(np.shape(far))
+    for _ in range(_STEPS):
+        middle = 0.5 * (low + high)
+        over = excess(near + middle * (far - near)) > 0.0
+        low, high = np.where(over, low, middle), np.where(over, middle, high)
+    return np.asarray(near + high * (far - near))
+
+
+@dataclass(frozen=True, slots=True)
+class UnitSide:
+    """One mean of a contrast, by independent unit.
+
+    Parameters
+    ----------
+    influence : array of shape (U,)
+        Sum over the unit's rows of (u - mean w) / W.
+    share : array of shape (U,)
+        Sum over the unit's rows of w / W; zero for units without rows here.
+    """
+
+    influence: FloatArray
+    share: FloatArray
+
+
+def student_error(sides: Sequence[UnitSide], coefficients: Sequence[float]) -> tuple[float, float]:
+    r"""Standard error and degrees of freedom of a sum of means that may share units.
+
+    Under the working model of equal variances of unit means, a side's sum of squares has mean
+    :math:`\sigma^2 d_2` with :math:`d_2 = s_2 - 2 s_3 + s_2^2` and :math:`s_k = \sum_i h_i^k`, which
+    makes its variance unbiased and gives the degrees of freedom of [1]_ (n - 1 for equal shares);
+    sides are put together as by Satterthwaite, with a term for the units they share.
+
+    Parameters
+    ----------
+    sides : sequence of UnitSide
+        Means, over the same units.
+    coefficients : sequence of float
+        Their coefficients.
+
+    Returns
+    -------
+    se, df : float
+        NaN when a side has fewer than 4 effective units or 2 degrees of freedom.
+
+    References
+    ----------
+    .. [1] R. M. Bell and D. F. McCaffrey (2002), Survey Methodology 28, 169-181.
+    """
+    observed = np.empty(len(sides))
+    variance, df = np.empty(len(sides)), np.empty(len(sides))
+    powers = [[float((side.share**k).sum()) for k in (2, 3, 4, 5)] for side in sides]
+    for s, (side, (s2, s3, s4, s5)) in enumerate(zip(sides, powers, strict=True)):
+        d2 = s2 - 2.0 * s3 + s2**2
+        if s2 * MINIMUM_UNITS > 1.0 + 1e-9 or d2 <= 0.0:
+            return float("nan"), float("nan")
+        own = s4 + 4.0 * s2 * s4 + 2.0 * s3**2 + s2**4 - 4.0 * s5 - 4.0 * s2**2 * s3
+        df[s] = d2**2 / own
+        if df[s] < MINIMUM_DF:
+            return float("nan"), float("nan")
+        observed[s] = coefficients[s] ** 2 * float((side.influence**2).sum())
+        variance[s] = observed[s] * s2 / d2
+    if not observed.any():
+        return 0.0, float(df.min())
+    total = sum(c * side.influence for c, side in zip(coefficients, sides, strict=True))
+    spread = float((np.asarray(total) ** 2).sum()) * variance.sum() / observed.sum()
+    crossed = np.array(
+        [[float((a.share**2 * b.share**2).sum()) for a in sides] for b in sides]
+    )
+    scale = np.sqrt(np.diag(crossed) * df)
+    denominator = variance @ (crossed / np.outer(scale, scale)) @ variance
+    return float(np.sqrt(spread)), float(variance.sum() ** 2 / denominator)

@@ -1,0 +1,1042 @@
+r"""Is there a gap, asked after every batch?
+
+In each batch b a group with :math:`n_g` rows and :math:`s_g` ones is held against its reference
+within the same batch: :math:`U_b = w_b (\bar y_g - \bar y_r)` with
+:math:`w_b = n_g n_r / (n_g + n_r)`, the number observed minus the number expected. Nothing is ever
+compared across batches, so a base rate that drifts, or a mix of people that follows it, raises no
+alarm: a test of the pooled sums then alarms always.
+
+The null hypothesis is that in *no* batch the gap is larger than the margin. Rates need no
+approximation: given the batch's margins the count is hypergeometric, whatever the rate, and every
+batch of any size has an exact e-value ([1]_ with batches as risk sets; with a margin the growth-optimal
+e-values of [2]_). Real values, weights and clusters use a normal approximation with small bets. The
+evidence is collected by `equipoise.stats.sequential`.
+
+References
+----------
+.. [1] J. ter Schure, M. F. Perez-Ortiz, A. Ly and P. Grünwald (2024), The anytime-valid logrank test,
+   New England Journal of Statistics in Data Science 2, 190-214, doi:10.51387/24-NEJSDS65.
+.. [2] R. J. Turner, A. Ly and P. D. Grünwald (2024), Generic E-variables for exact sequential
+   k-sample tests that allow for optional stopping, Journal of Statistical Planning and Inference 230,
+   106116, doi:10.1016/j.jspi.2023.106116.
+.. [3] T. Sato (1989), On the variance estimator for the Mantel-Haenszel risk difference, Biometrics 45,
+   1323-1324.
+"""
+
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+import numpy as np
+from scipy import special
+
+from equipoise._checks import check_finite, check_fraction, check_number, check_option, quoted
+from equipoise._typing import Alternative, AnyArray, BoolArray, FloatArray, IntArray
+from equipoise.exceptions import InvalidParameterError
+from equipoise.stats.binomial import difference_fit
+from equipoise.stats.sequential import (
+    TUNING,
+    ChangeDate,
+    date_change,
+    e_detector,
+    e_holm,
+    e_process,
+    mixture_radius,
+)
+
+__all__ = [
+    "Alarms",
+    "BatchSums",
+    "GapMonitor",
+    "GapSequence",
+    "UnitSums",
+    "gap_sequence",
+    "hypergeometric_log_mean",
+    "monitor_gaps",
+    "raise_alarms",
+]
+
+AlarmRule: TypeAlias = Literal["ever", "arl"]
+EAdjust: TypeAlias = Literal["e-holm", "e-bh", "none"]
+
+LOG_ODDS = np.array([0.1, 0.2, 0.4, 0.8, 1.6])
+SLOPES = np.array([0.025, 0.05, 0.1])
+"""Bets on real values, in standard deviations; larger ones fail on skewed values in small groups."""
+
+BURN_IN = 50
+OUTCOMES = 5
+_EDGE = 1e-4
+_TERMS = 4_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitSums:
+    """Sums of clusters, one entry for each cluster, batch and cell.
+
+    Parameters
+    ----------
+    batch, cluster, cell : array of shape (E,)
+        Codes from 0.
+    w, u : array of shape (E,)
+        Sums over the cluster's rows in the cell and batch.
+    """
+
+    batch: IntArray
+    cluster: IntArray
+    cell: IntArray
+    w: FloatArray
+    u: FloatArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchSums:
+    """Sums of a metric u / w over T batches and C cells; batches of several tables add.
+
+    Parameters
+    ----------
+    n : array of shape (T, C)
+        Rows on which the metric is defined.
+    w, u, ww, uw, uu : array of shape (T, C)
+        Sums of the denominator, the numerator and their products over rows, weights inside.
+    binary : bool
+        True for a rate of independent unweighted rows: then w = 1 and u is 0 or 1.
+    units : UnitSums, optional
+        Present when rows come in clusters.
+    """
+
+    n: FloatArray
+    w: FloatArray
+    u: FloatArray
+    ww: FloatArray
+    uw: FloatArray
+    uu: FloatArray
+    binary: bool
+    units: UnitSums | None = None
+
+    @classmethod
+    def of_counts(cls, n: object, ones: object) -> "BatchSums":
+        """Sums of a rate from its counts.
+
+        Parameters
+        ----------
+        n, ones : array of shape (T, C)
+            Rows and ones in each batch and cell.
+
+        Returns
+        -------
+        BatchSums
+        """
+        rows, s = check_finite("n", n, ndim=2), check_finite("ones", ones, ndim=2)
+        if rows.shape != s.shape or (s < 0).any() or (s > rows).any():
+            raise InvalidParameterError("`ones` must lie between 0 and `n` in every batch and cell.")
+        return cls(n=rows, w=rows, u=s, ww=rows, uw=s, uu=s, binary=True)
+
+    @classmethod
+    def from_rows(
+        cls,
+        u: object,
+        batch: AnyArray,
+        cell: AnyArray,
+        *,
+        w: object = None,
+        weight: object = None,
+        cluster: AnyArray | None = None,
+        n_batches: int | None = None,
+        n_cells: int | None = None,
+    ) -> "BatchSums":
+        """Sum rows in memory.
+
+        Parameters
+        ----------
+        u : array of shape (n,)
+            Numerator of the metric.
+        batch, cell : array of shape (n,)
+            Codes from 0.
+        w : array of shape (n,), optional
+            Denominator; 1 by default. Rows with w = 0 do not count.
+        weight : array of shape (n,), optional
+            Sampling weight of a row.
+        cluster : array of shape (n,), optional
+            Unit of each row, any labels.
+        n_batches, n_cells : int, optional
+            T and C; by default one more than the largest code.
+
+        Returns
+        -------
+        BatchSums
+        """
+        top = check_finite("u", u, ndim=1)
+        below = np.ones(len(top)) if w is None else check_finite("w", w, ndim=1)
+        binary = bool(
+            weight is None
+            and cluster is None
+            and np.isin(below, (0.0, 1.0)).all()
+            and np.isin(top, (0.0, 1.0)).all()
+        )
+        if weight is not None:
+            omega = check_finite("weight", weight, ndim=1)
+            top, below = top * omega, below * omega
+        t, c = np.asarray(batch, dtype=np.int64), np.asarray(cell, dtype=np.int64)
+        counts = below != 0
+        top, below, t, c = top[counts], below[counts], t[counts], c[counts]
+        n_t = int(t.max(initial=-1)) + 1 if n_batches is None else n_batches
+        n_c = int(c.max(initial=-1)) + 1 if n_cells is None else n_cells
+
+        def summed(values: FloatArray) -> FloatArray:
+            sums = np.bincount(t * n_c + c, weights=values, minlength=n_t * n_c)
+            return sums.reshape(n_t, n_c)
+
+        units = None
+        if cluster is not None:
+            _, unit = np.unique(np.asarray(cluster)[counts], return_inverse=True)
+            key, where = np.unique((t * (unit.max(initial=0) + 1) + unit) * n_c + c, return_inverse=True)
+            units = UnitSums(
+                batch=key // n_c // (unit.max(initial=0) + 1),
+                cluster=key // n_c % (unit.max(initial=0) + 1),
+                cell=key % n_c,
+                w=np.bincount(where, weights=below, minlength=len(key)),
+                u=np.bincount(where, weights=top, minlength=len(key)),
+            )
+        return cls(
+            n=summed(np.ones(len(top))),
+            w=summed(below),
+            u=summed(top),
+            ww=summed(below**2),
+            uw=summed(top * below),
+            uu=summed(top**2),
+            binary=binary,
+            units=units,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """Sums of a group or of its reference, (T, J)."""
+
+    n: FloatArray
+    w: FloatArray
+    u: FloatArray
+    ww: FloatArray
+    uw: FloatArray
+    uu: FloatArray
+
+    @classmethod
+    def of(cls, sums: BatchSums, cells: BoolArray) -> "_Side":
+        join = cells.astype(np.float64)
+        return cls(*(part @ join for part in (sums.n, sums.w, sums.u, sums.ww, sums.uw, sums.uu)))
+
+    @property
+    def size(self) -> FloatArray:
+        """Effective rows; the rows themselves without weights."""
+        return np.where(self.n > 0, self.w**2 / np.where(self.n > 0, self.ww, 1.0), 0.0)
+
+    @property
+    def mean(self) -> FloatArray:
+        return self.u / np.where(self.n > 0, self.w, 1.0)
+
+    @property
+    def row_variance(self) -> FloatArray:
+        """Within-batch variance of a row; a batch with one row takes that of the batches so far."""
+        square = np.maximum(self.uu - 2.0 * self.mean * self.uw + self.mean**2 * self.ww, 0.0)
+        own = square / np.where(self.n > 0, self.ww, 1.0) * self.n / np.maximum(self.n - 1.0, 1.0)
+        df = np.maximum(self.n - 1.0, 0.0)
+        so_far = np.cumsum(df, axis=0)
+        with np.errstate(invalid="ignore"):
+            pooled = np.cumsum(own * df, axis=0) / so_far
+        return np.where(df > 0, own, pooled)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GapSequence:
+    """Evidence about the gaps of J groups after each of T batches; one metric.
+
+    Parameters
+    ----------
+    status : array of str, shape (J,)
+        "ok"; "apart": never in the same batch as its reference; "constant": all outcomes alike;
+        "scale": a real-valued metric before 50 rows (clusters) on each side.
+    n, n_reference : array of shape (T, J)
+        Rows of the batch.
+    gap : array of shape (T, J)
+        Average gap since the start; NaN before both sides were seen.
+    log_e : array of shape (T, J)
+        Logarithm of the e-process of "no gap beyond the margin in any batch so far".
+    shown : array of shape (T, J)
+        True from the first look at which an interval may be shown.
+    log_factor : array of shape (T, J, K)
+        Logarithm of the e-value of each batch and bet.
+    informative : array of shape (T, J)
+        Batches that count.
+    score, variance, weight : array of shape (T, J)
+        U, its variance and what a gap of 1 would add to it, batch by batch.
+    margin : float
+        Largest gap under the null.
+    alternative : {"two-sided", "greater", "less"}
+        Direction of gaps that raise an alarm.
+    exact : bool
+        Whether the e-process is exact in samples of any size.
+    """
+
+    status: AnyArray
+    n: FloatArray
+    n_reference: FloatArray
+    gap: FloatArray
+    log_e: FloatArray
+    shown: BoolArray
+    log_factor: FloatArray
+    informative: BoolArray
+    score: FloatArray
+    variance: FloatArray
+    weight: FloatArray
+    margin: float
+    alternative: Alternative
+    exact: bool
+    _spread: FloatArray = field(repr=False)
+    _rho: FloatArray = field(repr=False)
+
+    def interval(self, alpha: float) -> tuple[FloatArray, FloatArray]:
+        """Intervals for the average gap since the start, right at all looks together.
+
+        Parameters
+        ----------
+        alpha : float
+            Chance that a group's interval ever misses.
+
+        Returns
+        -------
+        low, high : array of shape (T, J)
+            NaN where none is shown.
+        """
+        divisor = np.cumsum(self.weight, axis=0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            radius = mixture_radius(self._spread, self._rho, alpha) / divisor
+        radius = np.where(self.shown, radius, np.nan)
+        return self.gap - radius, self.gap + radius
+
+    def date(self, finding: int, batch: int) -> ChangeDate:
+        """Since when, for an alarm in a given batch.
+
+        Parameters
+        ----------
+        finding : int
+            Group, 0 to J - 1.
+        batch : int
+            Batch of the alarm.
+
+        Returns
+        -------
+        ChangeDate
+        """
+        until = slice(0, batch + 1)
+        score, variance = self.score[until, finding], self.variance[until, finding]
+        if self.alternative != "two-sided":
+            sign = 1 if self.alternative == "greater" else -1
+            beyond = score - sign * self.margin * self.weight[until, finding]
+            return date_change(beyond, variance, sign=sign)
+        if self.margin == 0.0:
+            return date_change(score, variance)
+        sign = 1 if score.sum() > 0 else -1
+        return date_change(
+            score - sign * self.margin * self.weight[until, finding], variance, sign=sign
+        )
+
+
+def gap_sequence(
+    sums: BatchSums,
+    group: AnyArray,
+    reference: AnyArray | float,
+    *,
+    population: bool = False,
+    margin: float = 0.0,
+    alternative: Alternative = "two-sided",
+) -> GapSequence:
+    r"""Evidence about the gaps of several groups after every batch.
+
+    The null hypothesis is that in no batch a group's gap exceeds the margin.
+
+    Parameters
+    ----------
+    sums : BatchSums
+        Sums by batch, in order of arrival, and cell.
+    group : boolean array of shape (C, J)
+        Cells of each group.
+    reference : boolean array of shape (C, J), or float
+        Cells that each group is held against, disjoint from it; or a known value.
+    population : bool, default False
+        Report the gap to everybody; `reference` is then the rest. The evidence is the same.
+    margin : float, default 0
+        Largest gap under the null.
+    alternative : {"two-sided", "greater", "less"}
+        Which gaps count against the null.
+
+    Returns
+    -------
+    GapSequence
+
+    Notes
+    -----
+    Factors of a batch, the logarithm of an e-value for each bet :math:`\beta`: rates without margin,
+    :math:`\beta s_g - \log \sum_x h(x) e^{\beta x}` with h hypergeometric; with margin, the likelihood
+    ratio of an alternative fixed by earlier batches to the null point nearest to it (Miettinen and
+    Nurminen's cubic); known value, the binomial likelihood ratio; everything else,
+    :math:`\lambda U_b - |\lambda| m w_b - \lambda^2 V_b / 2`.
+
+    Intervals: rates use the variance of Sato (1989); clusters the sum over clusters of squares of
+    their sums over all batches.
+
+    Examples
+    --------
+    Ten weeks, 30 of 100 against 60 of 300 selected in each: an alarm?
+
+    >>> weeks = BatchSums.of_counts(np.full((10, 2), (100, 300)), np.full((10, 2), (30, 60)))
+    >>> both = np.eye(2, dtype=bool)
+    >>> found = gap_sequence(weeks, both[:, :1], both[:, 1:])
+    >>> np.exp(found.log_e[[1, 9], 0]).round(1).tolist()
+    [4.9, 11500732.3]
+
+    Not after two weeks, clearly after ten.
+    """
+    check_option("alternative", alternative, Alternative)
+    m = check_number("margin", margin, low=0.0)
+    own = np.asarray(group, dtype=np.bool_)
+    side = _Side.of(sums, own)
+    known = not isinstance(reference, np.ndarray)
+    if known:
+        value = check_number("reference", reference)
+        other = None
+    else:
+        cells = np.asarray(reference, dtype=np.bool_)
+        if (cells & own).any():
+            raise InvalidParameterError("A group and its reference must not share cells.")
+        other = _Side.of(sums, cells)
+    pair = _pair_of(side, other, value if known else 0.0, population=population)
+    exact = sums.binary and sums.units is None
+    variance, units = pair.variance, (np.cumsum(side.n, axis=0), _rows_so_far(other))
+    if sums.units is not None:
+        variance, units = _cluster_variance(sums.units, own, None if known else cells, pair, side, other)
+    together = pair.together & (exact | np.isfinite(variance))
+    pair = pair.restricted(together)
+    variance = np.where(together, variance, 0.0)
+    bets = _signed(LOG_ODDS if exact else SLOPES, alternative)
+    if exact:
+        factor = _rate_factors(side, other, pair, bets, m, value if known else None)
+        spread, rho, shown = _rate_spread(side, other, pair)
+        informative = together
+        variance = _count_variance(side, other, pair, value if known else None)
+    else:
+        spread = np.cumsum(variance, axis=0)
+        ready = _enough(*units) & (spread > 0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            sigma2 = _at_first(spread / np.cumsum(pair.weight, axis=0), ready)
+            slope = bets / np.sqrt(sigma2)[:, None]
+        # Batches that set the scale are not tested.
+        before = np.vstack([np.zeros((1, ready.shape[1]), bool), ready[:-1]])
+        informative = together & before
+        factor = slope * (pair.score[..., None] - np.sign(bets) * m * pair.divisor[..., None])
+        factor = factor - slope**2 * variance[..., None] / 2.0
+        rho, shown = sigma2 / TUNING**2, ready
+    factor = np.where(informative[..., None], factor, 0.0)
+    return GapSequence(
+        status=_status(together, factor, shown, spread, exact=exact),
+        n=side.n,
+        n_reference=np.zeros_like(side.n) if other is None else other.n,
+        gap=pair.running,
+        log_e=e_process(factor, informative=informative),
+        shown=shown,
+        log_factor=factor,
+        informative=informative,
+        score=pair.score,
+        variance=variance,
+        weight=pair.divisor,
+        margin=m,
+        alternative=alternative,
+        exact=exact,
+        _spread=spread,
+        _rho=rho,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """Group against reference within batches, (T, J)."""
+
+    together: BoolArray
+    weight: FloatArray
+    score: FloatArray
+    variance: FloatArray
+    divisor: FloatArray
+    share: FloatArray
+
+    def restricted(self, keep: BoolArray) -> "_Pair":
+        return _Pair(
+            keep,
+            *(
+                np.where(keep, part, 0.0)
+                for part in (self.weight, self.score, self.variance, self.divisor, self.share)
+            ),
+        )
+
+    @property
+    def running(self) -> FloatArray:
+        """Average gap since the start."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.cumsum(self.score, axis=0) / np.cumsum(self.divisor, axis=0)
+
+
+def _pair_of(side: _Side, other: _Side | None, value: float, *, population: bool) -> _Pair:
+    size = side.size
+    if other is None:
+        weight, gap, share = size, side.mean - value, np.zeros_like(size)
+        together = side.n > 0
+        mean_variance = side.row_variance / np.where(together, size, 1.0)
+        divisor = weight
+    else:
+        together = (side.n > 0) & (other.n > 0)
+        total = np.where(together, side.w + other.w, 1.0)
+        share = np.where(together, side.w / total, 0.0)
+        gap = side.mean - other.mean
+        both = np.where(together, size + other.size, 1.0)
+        # A gap to everybody is (1 - share) times the gap to the rest.
+        weight = size * (1.0 - share) if population else size * other.size / both
+        divisor = size if population else weight
+        mean_variance = side.row_variance / np.where(together, size, 1.0)
+        mean_variance = mean_variance + other.row_variance / np.where(together, other.size, 1.0)
+    return _Pair(
+        together,
+        np.where(together, weight, 0.0),
+        np.where(together, weight * gap, 0.0),
+        np.where(together, weight**2 * mean_variance, 0.0),
+        np.where(together, divisor, 0.0),
+        share if population else np.zeros_like(size),
+    )
+
+
+def _rate_factors(
+    side: _Side, other: _Side | None, pair: _Pair, bets: FloatArray, margin: float, value: float | None
+) -> FloatArray:
+    """Exact factors of rates, (T, J, K)."""
+    result = np.zeros((*side.n.shape, len(bets)))
+    at = np.nonzero(pair.together)
+    n1, s1 = side.n[at], side.u[at]
+    if other is None:
+        result[at] = _known_factors(n1, s1, value or 0.0, bets, margin)
+        return result
+    n2, s2 = other.n[at], other.u[at]
+    if margin == 0.0:
+        result[at] = np.outer(s1, bets) - hypergeometric_log_mean(n1 + n2, s1 + s2, n1, bets)
+        return result
+    past_n, past_s = np.cumsum(other.n, axis=0) - other.n, np.cumsum(other.u, axis=0) - other.u
+    base = ((1.0 + past_s) / (2.0 + past_n))[at]
+    result[at] = _restricted_factors((n1, s1, n2, s2), base, bets, margin / (1.0 - pair.share[at]))
+    return result
+
+
+def hypergeometric_log_mean(n: AnyArray, ones: AnyArray, size: AnyArray, bet: AnyArray) -> FloatArray:
+    r"""Logarithm of :math:`E e^{\beta X}` for hypergeometric X.
+
+    Parameters
+    ----------
+    n, ones, size : array of shape (m,)
+        Rows, ones among them, and rows drawn.
+    bet : array of shape (K,)
+        Values of :math:`\beta`.
+
+    Returns
+    -------
+    array of shape (m, K)
+
+    Notes
+    -----
+    Terms are summed in a window about the largest one, which for large batches is many standard
+    deviations from the mean: a window about the mean would miss it, and the factor would then be no
+    e-value. The summands are log-concave; those left out add less than 1e-15.
+
+    Examples
+    --------
+    >>> hypergeometric_log_mean([2], [1], [1], [np.log(3.0)]).round(6).tolist()
+    [[0.693147]]
+
+    One of two is drawn and one of two is a one: (1 + 3) / 2 = 2.
+    """
+    table = np.stack([np.asarray(part, dtype=np.float64) for part in (n, ones, size)], axis=1)
+    distinct, where = np.unique(table, axis=0, return_inverse=True)
+    beta = np.asarray(bet, dtype=np.float64)
+    result = np.empty((len(distinct), len(beta)))
+    width = np.minimum(distinct[:, 1], distinct[:, 2])
+    order = np.argsort(width, kind="stable")
+    first = 0
+    while first < len(order):
+        # As many tables at once as fit; they have about the same width.
+        last = first + 1
+        step = max(1, int(_TERMS / len(beta) / (2.0 * width[order[first]] + 16.0)))
+        last = min(first + step, len(order))
+        rows = order[first:last]
+        result[rows] = _log_mean(*distinct[rows].T, beta)
+        first = last
+    return result[where.reshape(-1)]
+
+
+def _log_mean(n: FloatArray, ones: FloatArray, size: FloatArray, beta: FloatArray) -> FloatArray:
+    n, ones, size = n[:, None], ones[:, None], size[:, None]
+    # Zeros that are not drawn, when no one is.
+    spare = n - size - ones
+    odds = np.exp(beta)
+    # Largest x with odds (ones - x + 1)(size - x + 1) >= x (spare + x).
+    b = odds * (ones + size + 2.0) + spare
+    c = odds * (ones + 1.0) * (size + 1.0)
+    root = 2.0 * c / (b + np.sqrt(np.maximum(b**2 - 4.0 * (odds - 1.0) * c, 0.0)))
+    low, high = np.maximum(0.0, -spare), np.minimum(size, ones)
+    mode = np.clip(np.floor(root), low, high)
+    curvature = 1.0 / (mode + 1.0) + 1.0 / (size - mode + 1.0)
+    curvature += 1.0 / (ones - mode + 1.0) + 1.0 / (spare + mode + 1.0)
+    reach = np.ceil(9.0 / np.sqrt(curvature) + 12.0)
+    start, end = np.maximum(low, mode - reach), np.minimum(high, mode + reach)
+    x = start[..., None] + np.arange(int((end - start).max(initial=0.0)))
+    ratio = (ones[..., None] - x) * (size[..., None] - x)
+    ratio /= (x + 1.0) * (spare[..., None] + x + 1.0)
+    with np.errstate(divide="ignore"):
+        steps = np.where(x < end[..., None], np.log(np.maximum(ratio, 0.0)) + beta[:, None], -np.inf)
+    terms = np.concatenate([np.zeros((*start.shape, 1)), np.cumsum(steps, axis=-1)], axis=-1)
+    anchor = _log_choose(size, start) + _log_choose(n - size, ones - start) - _log_choose(n, ones)
+    return np.asarray(anchor + beta * start + special.logsumexp(terms, axis=-1))
+
+
+def _log_choose(n: FloatArray, k: FloatArray) -> FloatArray:
+    return np.asarray(-np.log1p(n) - special.betaln(n - k + 1.0, k + 1.0))
+
+
+def _restricted_factors(
+    counts: tuple[FloatArray, FloatArray, FloatArray, FloatArray],
+    base: FloatArray,
+    bets: FloatArray,
+    margin: FloatArray,
+) -> FloatArray:
+    """Likelihood ratios of an alternative to the nearest null point with a gap at the margin."""
+    n1, s1, n2, s2 = (part[:, None] for part in counts)
+    m = np.where(margin < 0.999, margin, 0.0)[:, None]
+    gap = np.sign(bets) * m
+    low, high = np.maximum(_EDGE, _EDGE - gap), np.minimum(1.0 - _EDGE, 1.0 - _EDGE - gap)
+    p2 = np.clip(base[:, None], low, high)
+    p1 = special.expit(special.logit(p2 + gap) + bets)
+    n1b, n2b = np.broadcast_to(n1, p1.shape), np.broadcast_to(n2, p1.shape)
+    q1, q2 = difference_fit(n1b * p1, n1b, n2b * p2, n2b, gap)
+    factor = _log_ratio(s1, n1, p1, q1) + _log_ratio(s2, n2, p2, q2)
+    return np.where(margin[:, None] < 0.999, factor, 0.0)
+
+
+def _known_factors(
+    n: FloatArray, ones: FloatArray, value: float, bets: FloatArray, margin: float
+) -> FloatArray:
+    null = value + np.sign(bets) * margin
+    possible = (null > 0.0) & (null < 1.0)
+    q = np.where(possible, null, 0.5)
+    p = special.expit(special.logit(q) + bets)
+    return np.where(possible, _log_ratio(ones[:, None], n[:, None], p, q), 0.0)
+
+
+def _log_ratio(ones: FloatArray, n: FloatArray, p: FloatArray, q: FloatArray) -> FloatArray:
+    return np.asarray(
+        special.xlogy(ones, p) - special.xlogy(ones, q)
+        + special.xlog1py(n - ones, -p) - special.xlog1py(n - ones, -q)
+    )
+
+
+def _rate_spread(
+    side: _Side, other: _Side | None, pair: _Pair
+) -> tuple[FloatArray, FloatArray, BoolArray]:
+    """Variance of the sum of scores, scale of its boundary, and where an interval is shown."""
+    keep = pair.together
+    n1, s1 = np.where(keep, side.n, 0.0), np.where(keep, side.u, 0.0)
+    if other is None:
+        n, s = np.cumsum(n1, axis=0), np.cumsum(s1, axis=0)
+        shown = _enough(n) & (s >= OUTCOMES) & (n - s >= OUTCOMES)
+        p = s / np.maximum(n, 1.0)
+        spread = n * p * (1.0 - p)
+    else:
+        n2, s2 = np.where(keep, other.n, 0.0), np.where(keep, other.u, 0.0)
+        both = np.where(keep, n1 + n2, 1.0)
+        first = (n1**2 * s2 - n2**2 * s1 + n1 * n2 * (n2 - n1) / 2.0) / both**2
+        second = (s1 * (n2 - s2) + s2 * (n1 - s1)) / (2.0 * both)
+        gap = np.cumsum(pair.score, axis=0) / np.maximum(np.cumsum(n1 * n2 / both, axis=0), 1e-300)
+        spread = np.maximum(gap * np.cumsum(first, axis=0) + np.cumsum(second, axis=0), 0.0)
+        shown = np.ones(keep.shape, dtype=np.bool_)
+        for rows, ones in ((n1, s1), (n2, s2)):
+            n, s = np.cumsum(rows, axis=0), np.cumsum(ones, axis=0)
+            shown &= _enough(n) & (s >= OUTCOMES) & (n - s >= OUTCOMES)
+        n, s = np.cumsum(n1 + n2, axis=0), np.cumsum(s1 + s2, axis=0)
+    p = (s + 0.5) / (n + 1.0)
+    return spread, _at_first(p * (1.0 - p), shown) / TUNING**2, shown
+
+
+def _count_variance(
+    side: _Side, other: _Side | None, pair: _Pair, value: float | None
+) -> FloatArray:
+    """Variance of a batch's score under "no gap"."""
+    if other is None:
+        c = value or 0.0
+        return np.where(pair.together, side.n * c * (1.0 - c), 0.0)
+    n, s = side.n + other.n, side.u + other.u
+    variance = side.n * other.n * s * (n - s) / np.maximum(n**2 * (n - 1.0), 1.0)
+    return np.where(pair.together, variance, 0.0)
+
+
+def _cluster_variance(
+    units: UnitSums,
+    group: BoolArray,
+    reference: BoolArray | None,
+    pair: _Pair,
+    side: _Side,
+    other: _Side | None,
+) -> tuple[FloatArray, tuple[FloatArray, ...]]:
+    """Growth of the sum over clusters of squared sums, and clusters seen so far on each side."""
+    shape = pair.score.shape
+    n_clusters = int(units.cluster.max(initial=-1)) + 1
+    total = np.zeros((n_clusters, shape[1]))
+    seen = np.zeros((2, n_clusters, shape[1]), dtype=np.bool_)
+    spread, count = np.zeros(shape), np.zeros((2, *shape))
+    for b in range(shape[0]):
+        here = units.batch == b
+        cluster, cell = units.cluster[here], units.cell[here]
+        w, u = units.w[here][:, None], units.u[here][:, None]
+        z = np.zeros((len(cluster), shape[1]))
+        for k, (cells, sums, sign) in enumerate(((group, side, 1.0), (reference, other, -1.0))):
+            if cells is None or sums is None:
+                continue
+            belongs = cells[cell] & (w != 0)
+            scale = sign * pair.weight[b] / np.where(sums.n[b] > 0, sums.w[b], 1.0)
+            z += np.where(belongs, scale * (u - sums.mean[b] * w), 0.0)
+            np.logical_or.at(seen[k], cluster, belongs & pair.together[b])
+            count[k, b] = seen[k].sum(axis=0)
+        np.add.at(total, cluster, z)
+        spread[b] = (total**2).sum(axis=0)
+    growth = np.diff(np.maximum.accumulate(spread, axis=0), axis=0, prepend=0.0)
+    return growth, tuple(count[: 1 if other is None else 2])
+
+
+def _rows_so_far(side: _Side | None) -> FloatArray:
+    return np.array(np.inf) if side is None else np.cumsum(side.n, axis=0)
+
+
+def _enough(*units: FloatArray) -> BoolArray:
+    return np.asarray(np.logical_and.reduce([part >= BURN_IN for part in np.broadcast_arrays(*units)]))
+
+
+def _at_first(values: FloatArray, ready: BoolArray) -> FloatArray:
+    """Return the value at the first look that is ready, by column; NaN where none is."""
+    first = values[np.argmax(ready, axis=0), np.arange(values.shape[1])]
+    return np.where(ready.any(axis=0), first, np.nan)
+
+
+def _signed(sizes: FloatArray, alternative: Alternative) -> FloatArray:
+    if alternative == "greater":
+        return sizes
+    return -sizes if alternative == "less" else np.concatenate([sizes, -sizes])
+
+
+def _status(
+    together: BoolArray, factor: FloatArray, shown: BoolArray, spread: FloatArray, *, exact: bool
+) -> AnyArray:
+    status = np.full(together.shape[1], "ok", dtype=object)
+    if exact:
+        status[(factor == 0.0).all(axis=(0, 2))] = "constant"
+    else:
+        status[~shown.any(axis=0)] = "scale"
+        status[_last(spread) == 0.0] = "constant"
+    status[~together.any(axis=0)] = "apart"
+    return status
+
+
+def _last(path: FloatArray) -> FloatArray:
+    return path[-1] if len(path) else np.zeros(path.shape[1:])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alarms:
+    """Alarms of one family: all groups of all metrics that are watched.
+
+    Parameters
+    ----------
+    e_value, adjusted : array of shape (T, J)
+        Evidence after each batch, alone and within the family.
+    p_value_raw, p_value : array of shape (J,)
+        One over the largest e-value and the largest adjusted e-value so far, at most 1.
+    batch : array of shape (J,)
+        Batch of the first alarm; -1 without one.
+    raised : array of shape (T, J)
+        Every alarm; with the rule "ever" only the first of each group.
+    joint : array of shape (T,)
+        Average e-value of the family: evidence against "no gap anywhere".
+    """
+
+    e_value: FloatArray
+    adjusted: FloatArray
+    p_value_raw: FloatArray
+    p_value: FloatArray
+    batch: IntArray
+    raised: BoolArray
+    joint: FloatArray
+
+
+def raise_alarms(
+    sequences: list[GapSequence],
+    *,
+    alpha: float = 0.05,
+    adjust: EAdjust = "e-holm",
+    alarm: AlarmRule = "ever",
+    run_length: float | None = None,
+) -> Alarms:
+    r"""Decide where evidence suffices for an alarm.
+
+    Parameters
+    ----------
+    sequences : list of GapSequence
+        Metrics of one family, watched on the same batches.
+    alpha : float, default 0.05
+        Chance that any false alarm is ever raised.
+    adjust : {"e-holm", "e-bh", "none"}
+        "e-holm" bounds the chance of any false alarm at all looks together; "e-bh" the false
+        discovery rate at the look where one stops, not over all looks.
+    alarm : {"ever", "arl"}
+        "arl": the Shiryaev-Roberts detector, which begins again after each alarm; at least
+        `run_length` batches lie between false alarms of the family on average.
+    run_length : float, optional
+        For "arl", and only there.
+
+    Returns
+    -------
+    Alarms
+    """
+    level = check_fraction("alpha", alpha)
+    check_option("adjust", adjust, EAdjust)
+    check_option("alarm", alarm, AlarmRule)
+    if (alarm == "arl") != (run_length is not None):
+        raise InvalidParameterError(
+            f"`run_length` belongs to `alarm='arl'`, and only there; got alarm {alarm!r} with "
+            f"run_length {run_length!r}."
+        )
+    log_e = np.concatenate([sequence.log_e for sequence in sequences], axis=1)
+    adjusted = _adjusted(log_e, adjust)
+    highest, highest_adjusted = (path.max(axis=0, initial=0.0) for path in (log_e, adjusted))
+    if run_length is None:
+        over = adjusted >= -np.log(level)
+        raised = over & (np.cumsum(over, axis=0) == 1)
+    else:
+        # The average of the family's detectors is one too, so that each has to reach m times as much.
+        target = check_number("run_length", run_length, low=1.0) * log_e.shape[1]
+        raised = np.concatenate(
+            [
+                e_detector(one.log_factor, run_length=target, informative=one.informative)[1]
+                for one in sequences
+            ],
+            axis=1,
+        )
+    return Alarms(
+        e_value=_exp(log_e),
+        adjusted=_exp(adjusted),
+        p_value_raw=np.exp(-highest),
+        p_value=np.exp(-highest_adjusted),
+        batch=np.where(raised.any(axis=0), np.argmax(raised, axis=0), -1),
+        raised=raised,
+        joint=_exp(special.logsumexp(log_e, axis=1) - np.log(log_e.shape[1])),
+    )
+
+
+def _adjusted(log_e: FloatArray, adjust: EAdjust) -> FloatArray:
+    if adjust == "none" or log_e.shape[-1] == 1:
+        return log_e
+    if adjust == "e-holm":
+        return e_holm(log_e)
+    m = log_e.shape[-1]
+    order = np.argsort(-log_e, axis=-1, kind="stable")
+    ranked = np.take_along_axis(log_e, order, axis=-1) + np.log(np.arange(1, m + 1) / m)
+    best = np.maximum.accumulate(ranked[..., ::-1], axis=-1)[..., ::-1]
+    result = np.empty_like(log_e)
+    np.put_along_axis(result, order, best, axis=-1)
+    return result
+
+
+def _exp(log_e: FloatArray) -> FloatArray:
+    return np.exp(np.minimum(log_e, 700.0))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GapMonitor:
+    """What is known about each group's gap after the batches so far.
+
+    Parameters
+    ----------
+    groups : tuple of str
+        Groups that are watched.
+    batches : tuple of str
+        Batches in order.
+    sequence : GapSequence
+        The evidence.
+    alarms : Alarms
+        What was raised.
+    since : tuple of ChangeDate or None
+        Since when, for each group with an alarm.
+    alpha : float
+        Chance of any false alarm, ever.
+    """
+
+    groups: tuple[str, ...]
+    batches: tuple[str, ...]
+    sequence: GapSequence
+    alarms: Alarms
+    since: tuple[ChangeDate | None, ...]
+    alpha: float
+
+    @property
+    def estimate(self) -> FloatArray:
+        """Average gap of each group since the start."""
+        return self.sequence.gap[-1]
+
+    @property
+    def statistic(self) -> FloatArray:
+        """Largest adjusted e-value of each group so far."""
+        return self.alarms.adjusted.max(axis=0)
+
+    @property
+    def p_value(self) -> FloatArray:
+        """One over it, at most 1: valid whenever one stops."""
+        return self.alarms.p_value
+
+    def confidence_interval(self, confidence_level: float = 0.95) -> tuple[FloatArray, FloatArray]:
+        """Average gaps at the latest look, right for all groups and looks together.
+
+        Parameters
+        ----------
+        confidence_level : float, default 0.95
+            For all groups and looks together.
+
+        Returns
+        -------
+        low, high : array of shape (J,)
+        """
+        level = check_fraction("confidence_level", confidence_level)
+        low, high = self.sequence.interval((1.0 - level) / len(self.groups))
+        return low[-1], high[-1]
+
+    def __str__(self) -> str:
+        low, high = self.confidence_interval(1.0 - self.alpha)
+        lines = [
+            f"Gaps of {len(self.groups)} groups after {len(self.batches)} batches; at most a "
+            f"{self.alpha:.0%} chance of any false alarm, however often one looks"
+        ]
+        for j, group in enumerate(self.groups):
+            interval = "" if np.isnan(low[j]) else f" [{low[j]:.3g}, {high[j]:.3g}]"
+            line = f"  {group}: {self.estimate[j]:.3g}{interval}, e = {self.statistic[j]:.3g}"
+            date = self.since[j]
+            if date is not None:
+                line += (
+                    f"; alarm in {self.batches[self.alarms.batch[j]]}; if the gap began at once and "
+                    f"stayed, between {self.batches[date.low]} and {self.batches[date.high]}"
+                )
+            lines.append(line)
+        return "\n".join(lines)
+
+
+def monitor_gaps(
+    y: object,
+    group: AnyArray,
+    batch: AnyArray,
+    *,
+    reference: object = "rest",
+    weight: object = None,
+    cluster: AnyArray | None = None,
+    margin: float = 0.0,
+    alternative: Alternative = "two-sided",
+    adjust: EAdjust = "e-holm",
+    alpha: float = 0.05,
+) -> GapMonitor:
+    """Watch the gaps between groups, batch by batch.
+
+    The null hypothesis is that in no batch the mean of a group differs from its reference by more
+    than the margin.
+
+    Parameters
+    ----------
+    y : array of shape (n,)
+        Outcome or decision, 0/1 or real.
+    group : array of shape (n,)
+        Group of each row.
+    batch : array of shape (n,)
+        Batch of each row; the sorted values are the order of arrival.
+    reference : "rest", "population", a group, or a number
+        What each group is held against; a number is a known value.
+    weight : array of shape (n,), optional
+        Sampling weight of a row.
+    cluster : array of shape (n,), optional
+        Unit of each row; it may have rows in several batches.
+    margin : float, default 0
+        Largest gap under the null.
+    alternative : {"two-sided", "greater", "less"}
+        Which gaps count against the null.
+    adjust : {"e-holm", "e-bh", "none"}
+        As in `raise_alarms`.
+    alpha : float, default 0.05
+        Chance that any false alarm is ever raised.
+
+    Returns
+    -------
+    GapMonitor
+
+    Examples
+    --------
+    Forty weeks of a hundred decisions; group b is treated worse from week 20 on:
+
+    >>> rng = np.random.default_rng(0)
+    >>> week, group = np.repeat(np.arange(40), 100), rng.choice(["a", "b"], size=4000)
+    >>> rate = 0.5 - 0.25 * ((week >= 20) & (group == "b"))
+    >>> found = monitor_gaps(rng.random(4000) < rate, group, week)
+    >>> found.batches[found.alarms.batch[1]], found.batches[found.since[1].best]
+    ('25', '20')
+
+    The alarm came in week 25, and the change is dated to week 20.
+    """
+    labels, cell = np.unique(np.asarray(group), return_inverse=True)
+    times, when = np.unique(np.asarray(batch), return_inverse=True)
+    values = np.asarray(y)
+    sums = BatchSums.from_rows(
+        values.astype(np.float64) if values.dtype == np.bool_ else values,
+        when,
+        cell,
+        weight=weight,
+        cluster=cluster,
+        n_batches=len(times),
+        n_cells=len(labels),
+    )
+    own = np.eye(len(labels), dtype=np.bool_)
+    target: AnyArray | float
+    if isinstance(reference, (int, float)) and reference not in labels:
+        target, watched = float(reference), np.arange(len(labels))
+    elif isinstance(reference, str) and reference in {"rest", "population"}:
+        target, watched = ~own, np.arange(len(labels))
+    elif reference in labels:
+        at = int(np.flatnonzero(labels == reference)[0])
+        watched = np.delete(np.arange(len(labels)), at)
+        own = own[:, watched]
+        target = np.repeat(np.arange(len(labels))[:, None] == at, len(watched), axis=1)
+    else:
+        raise InvalidParameterError(
+            f"`reference` must be 'rest', 'population', a number or one of the groups "
+            f"{quoted(labels)}; got {reference!r}."
+        )
+    sequence = gap_sequence(
+        sums,
+        own,
+        target,
+        population=isinstance(reference, str) and reference == "population",
+        margin=margin,
+        alternative=alternative,
+    )
+    alarms = raise_alarms([sequence], alpha=alpha, adjust=adjust)
+    return GapMonitor(
+        groups=tuple(str(labels[j]) for j in watched),
+        batches=tuple(str(time) for time in times),
+        sequence=sequence,
+        alarms=alarms,
+        since=tuple(
+            sequence.date(j, int(at)) if at >= 0 else None for j, at in enumerate(alarms.batch)
+        ),
+        alpha=check_fraction("alpha", alpha),
+    )
