@@ -33,6 +33,7 @@ from equipoise._checks import check_finite, check_fraction, check_number, check_
 from equipoise._typing import Alternative, AnyArray, BoolArray, FloatArray, IntArray
 from equipoise.exceptions import InvalidParameterError
 from equipoise.stats.binomial import difference_fit
+from equipoise.stats.hypergeometric import log_mean
 from equipoise.stats.sequential import (
     TUNING,
     ChangeDate,
@@ -50,7 +51,6 @@ __all__ = [
     "GapSequence",
     "UnitSums",
     "gap_sequence",
-    "hypergeometric_log_mean",
     "monitor_gaps",
     "raise_alarms",
 ]
@@ -65,7 +65,6 @@ SLOPES = np.array([0.025, 0.05, 0.1])
 BURN_IN = 50
 OUTCOMES = 5
 _EDGE = 1e-4
-_TERMS = 4_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -522,86 +521,12 @@ def _rate_factors(
         return result
     n2, s2 = other.n[at], other.u[at]
     if margin == 0.0:
-        result[at] = np.outer(s1, bets) - hypergeometric_log_mean(n1 + n2, s1 + s2, n1, bets)
+        result[at] = np.outer(s1, bets) - log_mean(n1 + n2, s1 + s2, n1, bets)
         return result
     past_n, past_s = np.cumsum(other.n, axis=0) - other.n, np.cumsum(other.u, axis=0) - other.u
     base = ((1.0 + past_s) / (2.0 + past_n))[at]
     result[at] = _restricted_factors((n1, s1, n2, s2), base, bets, margin / (1.0 - pair.share[at]))
     return result
-
-
-def hypergeometric_log_mean(n: AnyArray, ones: AnyArray, size: AnyArray, bet: AnyArray) -> FloatArray:
-    r"""Logarithm of :math:`E e^{\beta X}` for hypergeometric X.
-
-    Parameters
-    ----------
-    n, ones, size : array of shape (m,)
-        Rows, ones among them, and rows drawn.
-    bet : array of shape (K,)
-        Values of :math:`\beta`.
-
-    Returns
-    -------
-    array of shape (m, K)
-
-    Notes
-    -----
-    Terms are summed in a window about the largest one, which for large batches is many standard
-    deviations from the mean: a window about the mean would miss it, and the factor would then be no
-    e-value. The summands are log-concave; those left out add less than 1e-15.
-
-    Examples
-    --------
-    >>> hypergeometric_log_mean([2], [1], [1], [np.log(3.0)]).round(6).tolist()
-    [[0.693147]]
-
-    One of two is drawn and one of two is a one: (1 + 3) / 2 = 2.
-    """
-    table = np.stack([np.asarray(part, dtype=np.float64) for part in (n, ones, size)], axis=1)
-    distinct, where = np.unique(table, axis=0, return_inverse=True)
-    beta = np.asarray(bet, dtype=np.float64)
-    result = np.empty((len(distinct), len(beta)))
-    width = np.minimum(distinct[:, 1], distinct[:, 2])
-    order = np.argsort(width, kind="stable")
-    first = 0
-    while first < len(order):
-        # As many tables at once as fit; they have about the same width.
-        last = first + 1
-        step = max(1, int(_TERMS / len(beta) / (2.0 * width[order[first]] + 16.0)))
-        last = min(first + step, len(order))
-        rows = order[first:last]
-        result[rows] = _log_mean(*distinct[rows].T, beta)
-        first = last
-    return result[where.reshape(-1)]
-
-
-def _log_mean(n: FloatArray, ones: FloatArray, size: FloatArray, beta: FloatArray) -> FloatArray:
-    n, ones, size = n[:, None], ones[:, None], size[:, None]
-    # Zeros that are not drawn, when no one is.
-    spare = n - size - ones
-    odds = np.exp(beta)
-    # Largest x with odds (ones - x + 1)(size - x + 1) >= x (spare + x).
-    b = odds * (ones + size + 2.0) + spare
-    c = odds * (ones + 1.0) * (size + 1.0)
-    root = 2.0 * c / (b + np.sqrt(np.maximum(b**2 - 4.0 * (odds - 1.0) * c, 0.0)))
-    low, high = np.maximum(0.0, -spare), np.minimum(size, ones)
-    mode = np.clip(np.floor(root), low, high)
-    curvature = 1.0 / (mode + 1.0) + 1.0 / (size - mode + 1.0)
-    curvature += 1.0 / (ones - mode + 1.0) + 1.0 / (spare + mode + 1.0)
-    reach = np.ceil(9.0 / np.sqrt(curvature) + 12.0)
-    start, end = np.maximum(low, mode - reach), np.minimum(high, mode + reach)
-    x = start[..., None] + np.arange(int((end - start).max(initial=0.0)))
-    ratio = (ones[..., None] - x) * (size[..., None] - x)
-    ratio /= (x + 1.0) * (spare[..., None] + x + 1.0)
-    with np.errstate(divide="ignore"):
-        steps = np.where(x < end[..., None], np.log(np.maximum(ratio, 0.0)) + beta[:, None], -np.inf)
-    terms = np.concatenate([np.zeros((*start.shape, 1)), np.cumsum(steps, axis=-1)], axis=-1)
-    anchor = _log_choose(size, start) + _log_choose(n - size, ones - start) - _log_choose(n, ones)
-    return np.asarray(anchor + beta * start + special.logsumexp(terms, axis=-1))
-
-
-def _log_choose(n: FloatArray, k: FloatArray) -> FloatArray:
-    return np.asarray(-np.log1p(n) - special.betaln(n - k + 1.0, k + 1.0))
 
 
 def _restricted_factors(
