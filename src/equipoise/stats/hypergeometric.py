@@ -80,7 +80,9 @@ def _log_mean(n: FloatArray, ones: FloatArray, size: FloatArray, beta: FloatArra
     ratio = (ones[..., None] - x) * (size[..., None] - x)
     ratio /= (x + 1.0) * (spare[..., None] + x + 1.0)
     with np.errstate(divide="ignore"):
-        steps = np.where(x < end[..., None], np.log(np.maximum(ratio, 0.0)) + beta[:, None], -np.inf)
+        steps = np.where(
+            x < end[..., None], np.log(np.maximum(ratio, 0.0)) + beta[:, None], -np.inf
+        )
     terms = np.concatenate([np.zeros((*start.shape, 1)), np.cumsum(steps, axis=-1)], axis=-1)
     anchor = _log_probability(start, n, ones, size)
     return np.asarray(anchor + beta * start + special.logsumexp(terms, axis=-1))

@@ -1,25 +1,25 @@
 r"""Evidence that may be looked at as often as one likes.
 
-A p-value is right once, at a sample size fixed before. An *e-process* is a wealth that does not grow
-on average as long as the null hypothesis holds, so the chance that it *ever* reaches
-:math:`1 / \alpha` is at most :math:`\alpha` (Ville's inequality): one may look after every batch, stop
-when one likes, and go on afterwards. A *confidence sequence* is an interval at every look, all of them
-right together with the stated confidence.
+A p-value is right once, at a sample size fixed before. An *e-process* is a wealth that does not
+grow on average as long as the null hypothesis holds, so the chance that it *ever* reaches
+:math:`1 / \alpha` is at most :math:`\alpha` (Ville's inequality): one may look after every batch,
+stop when one likes, and go on afterwards. A *confidence sequence* is an interval at every look,
+all of them right together with the stated confidence.
 
 Arrays have the looks on their first axis and any number of streams behind it.
 
 References
 ----------
 .. [1] J. Ville (1939), Étude critique de la notion de collectif, Gauthier-Villars.
-.. [2] H. Robbins (1970), Statistical methods related to the law of the iterated logarithm, Annals of
-   Mathematical Statistics 41, 1397-1409, doi:10.1214/aoms/1177696786.
-.. [3] I. Waudby-Smith, D. Arbour, R. Sinha, E. H. Kennedy and A. Ramdas (2024), Time-uniform central
-   limit theory and asymptotic confidence sequences, Annals of Statistics 52, 2613-2640,
+.. [2] H. Robbins (1970), Statistical methods related to the law of the iterated logarithm, Annals
+   of Mathematical Statistics 41, 1397-1409, doi:10.1214/aoms/1177696786.
+.. [3] I. Waudby-Smith, D. Arbour, R. Sinha, E. H. Kennedy and A. Ramdas (2024), Time-uniform
+   central limit theory and asymptotic confidence sequences, Annals of Statistics 52, 2613-2640,
    doi:10.1214/24-AOS2408.
 .. [4] V. Vovk and R. Wang (2021), E-values: calibration, combination and applications, Annals of
    Statistics 49, 1736-1754, doi:10.1214/20-AOS2020.
-.. [5] J. Shin, A. Ramdas and A. Rinaldo (2024), E-detectors: a nonparametric framework for sequential
-   change detection, New England Journal of Statistics in Data Science 2, 229-260,
+.. [5] J. Shin, A. Ramdas and A. Rinaldo (2024), E-detectors: a nonparametric framework for
+   sequential change detection, New England Journal of Statistics in Data Science 2, 229-260,
    doi:10.51387/23-NEJSDS51.
 """
 
@@ -45,7 +45,8 @@ __all__ = [
 ]
 
 TUNING = 0.1
-"""The mixture is narrowest when the weight of the sums is about 8 / TUNING**2, that is, 800 rows."""
+"""The mixture is narrowest when the weight of the sums is about 8 / TUNING**2, that is, 800
+rows."""
 
 DROP = 4.0
 """Starts whose log likelihood is this much below the best are excluded when a change is dated."""
@@ -131,8 +132,8 @@ class ConfidenceSequence:
     statistic : float
         Largest e-value against `null` so far.
     p_value : float
-        Its inverse, at most 1: valid whenever one stops. At most 1 - `confidence_level` exactly when
-        some look's interval excludes `null`.
+        Its inverse, at most 1: valid whenever one stops. At most 1 - `confidence_level` exactly
+        when some look's interval excludes `null`.
     """
 
     n: FloatArray
@@ -159,7 +160,9 @@ class ConfidenceSequence:
         low, high : float
         """
         level = check_fraction("confidence_level", confidence_level)
-        radius = mixture_radius(self._variance[-1:], np.array(self._rho), 1.0 - level)[0] / self.n[-1]
+        radius = (
+            mixture_radius(self._variance[-1:], np.array(self._rho), 1.0 - level)[0] / self.n[-1]
+        )
         return float(self.estimate[-1] - radius), float(self.estimate[-1] + radius)
 
     def __str__(self) -> str:
@@ -209,8 +212,8 @@ def confidence_sequence(
     Notes
     -----
     The asymptotic confidence sequence of [1]_: :math:`\bar x_t \pm` `mixture_radius` / t with
-    V the sum of squares about the running mean. The limits are right when values are independent and
-    not very skewed by the time of the first interval.
+    V the sum of squares about the running mean. The limits are right when values are independent
+    and not very skewed by the time of the first interval.
 
     References
     ----------
@@ -328,10 +331,10 @@ def e_process(log_factor: FloatArray, *, informative: BoolArray | None = None) -
 def e_detector(
     log_factor: FloatArray, *, run_length: float, informative: BoolArray | None = None
 ) -> tuple[FloatArray, BoolArray]:
-    r"""Shiryaev-Roberts e-detector: alarms at least `run_length` batches apart when nothing happens.
+    r"""Raise alarms that are at least `run_length` batches apart when nothing happens.
 
-    :math:`R_k \leftarrow (R_k + 1) e^{f_{kt}}`; an alarm is raised when the average over bets reaches
-    `run_length`, and everything begins again at zero ([1]_).
+    :math:`R_k \leftarrow (R_k + 1) e^{f_{kt}}`; an alarm is raised when the average over bets
+    reaches `run_length`, and everything begins again at zero ([1]_).
 
     Parameters
     ----------
@@ -436,8 +439,8 @@ def date_change(score: FloatArray, variance: FloatArray, *, sign: int | None = N
     r"""Date a step change from the batches up to an alarm.
 
     A change that began in batch s has the log likelihood
-    :math:`l(s) = \max(\pm \sum_{b \ge s} U_b, 0)^2 / (2 \sum_{b \ge s} V_b)`; starts within 4 of the
-    best cannot be excluded.
+    :math:`l(s) = \max(\pm \sum_{b \ge s} U_b, 0)^2 / (2 \sum_{b \ge s} V_b)`; starts within 4 of
+    the best cannot be excluded.
 
     Parameters
     ----------
@@ -455,8 +458,8 @@ def date_change(score: FloatArray, variance: FloatArray, *, sign: int | None = N
 
     Notes
     -----
-    A drop of 4 covers the start of a step change in .954 to .985 of the runs of seven designs, a drop
-    of 3 in .90 to .97. For a change that came gradually there is no such number.
+    A drop of 4 covers the start of a step change in .954 to .985 of the runs of seven designs, a
+    drop of 3 in .90 to .97. For a change that came gradually there is no such number.
 
     Examples
     --------

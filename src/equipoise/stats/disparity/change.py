@@ -1,28 +1,28 @@
-r"""Did a value or a gap change: two models on the same rows, or two periods?
+r"""Changes of values and gaps: two models on the same rows, or two periods.
 
 Decisions of two models on the same rows are paired. Rows on which they agree say nothing about the
-change, so that the counts *gained* (0 to 1) and *lost* (1 to 0) of each group decide: the score test
-and interval of Tango [1]_ for a group (its p-value is McNemar's), exact when few rows changed, and for
-the change of a gap the method of variance estimates recovery (MOVER, [2]_) on Tango's intervals. Two
-periods of independent rows use the same on Wilson's intervals. Everything else (real values, weights,
-clusters, which may have rows in both periods) uses influence functions summed by cluster and a t law
-with Bell-McCaffrey degrees of freedom [3]_.
+change, so that the counts *gained* (0 to 1) and *lost* (1 to 0) of each group decide: the score
+test and interval of Tango [1]_ for a group (its p-value is McNemar's), exact when few rows
+changed, and for the change of a gap the method of variance estimates recovery (MOVER, [2]_) on
+Tango's intervals. Two periods of independent rows use the same on Wilson's intervals. Everything
+else (real values, weights, clusters, which may have rows in both periods) uses influence functions
+summed by cluster and a t law with Bell-McCaffrey degrees of freedom [3]_.
 
-"No gap grew by more than the margin" is about :math:`|gap_{new}| - |gap_{old}|`. A test that takes the
-sign of the old gap from its estimate has twice its nominal size; here both signs are tried, each at
-half the level. The bound holds for every group without further adjustment when all of them have to
-pass (intersection-union, [4]_).
+"No gap grew by more than the margin" is about :math:`|gap_{new}| - |gap_{old}|`. A test
+that takes the sign of the old gap from its estimate has twice its nominal size; here both signs are
+tried, each at half the level. The bound holds for every group without further adjustment when all
+of them have to pass (intersection-union, [4]_).
 
 References
 ----------
-.. [1] T. Tango (1998), Equivalence test and confidence interval for the difference in proportions for
-   the paired-sample design, Statistics in Medicine 17, 891-908.
-.. [2] G. Y. Zou and A. Donner (2008), Construction of confidence limits about effect measures: a general
-   approach, Statistics in Medicine 27, 1693-1702, doi:10.1002/sim.3095.
-.. [3] R. M. Bell and D. F. McCaffrey (2002), Bias reduction in standard errors for linear regression
-   with multi-stage samples, Survey Methodology 28, 169-181.
-.. [4] R. L. Berger (1982), Multiparameter hypothesis testing and acceptance sampling, Technometrics 24,
-   295-300, doi:10.1080/00401706.1982.10487790.
+.. [1] T. Tango (1998), Equivalence test and confidence interval for the difference in proportions
+   for the paired-sample design, Statistics in Medicine 17, 891-908.
+.. [2] G. Y. Zou and A. Donner (2008), Construction of confidence limits about effect measures: a
+   general approach, Statistics in Medicine 27, 1693-1702, doi:10.1002/sim.3095.
+.. [3] R. M. Bell and D. F. McCaffrey (2002), Bias reduction in standard errors for linear
+   regression with multi-stage samples, Survey Methodology 28, 169-181.
+.. [4] R. L. Berger (1982), Multiparameter hypothesis testing and acceptance sampling,
+   Technometrics 24, 295-300, doi:10.1080/00401706.1982.10487790.
 """
 
 from dataclasses import dataclass
@@ -140,8 +140,8 @@ class JointChange:
 class GapGrowth:
     r"""How much a gap may have grown.
 
-    With a and b the old and the new gap, :math:`|b| - |a| = \min_{s = \pm 1} \max(b - s a, -b - s a)`,
-    and each of the four contrasts has limits.
+    With a and b the old and the new gap, :math:`|b| - |a| = \min_{s = \pm 1} \max(b - s a, -b - s
+    a)`, and each of the four contrasts has limits.
 
     Parameters
     ----------
@@ -481,16 +481,8 @@ class RowPairs:
         side : UnitSide
         """
         here = cells[self.cell] & (self.new == new)
-        u, w, unit = self.u[here], self.w[here], self.unit[here]
-        size = int(self.unit.max(initial=-1)) + 1
-        total = w.sum()
-        if total == 0.0:
-            return float("nan"), UnitSide(np.zeros(size), np.zeros(size))
-        mean = float(u.sum() / total)
-        return mean, UnitSide(
-            np.bincount(unit, weights=(u - mean * w) / total, minlength=size),
-            np.bincount(unit, weights=w / total, minlength=size),
-        )
+        n_units = int(self.unit.max(initial=-1)) + 1
+        return UnitSide.of_rows(self.u[here], self.w[here], self.unit[here], n_units)
 
 
 def gap_changes(
@@ -669,11 +661,7 @@ def _row_parts(table: RowPairs, own: BoolArray, other: BoolArray, factor: FloatA
     errors = np.full((3, 2, m), np.nan)
     for j in range(m):
         means, sides = zip(
-            *(
-                table.side(cells[:, j], new=new)
-                for cells in (own, other)
-                for new in (True, False)
-            ),
+            *(table.side(cells[:, j], new=new) for cells in (own, other) for new in (True, False)),
             strict=True,
         )
         values[:, j] = means
@@ -707,7 +695,7 @@ def _row_parts(table: RowPairs, own: BoolArray, other: BoolArray, factor: FloatA
 
 
 def _row_joint(table: RowPairs) -> JointChange:
-    """Test that the finest groups changed alike: profile of roots, or Hotelling's with shared units."""
+    """Test that the finest groups changed alike; they may share units."""
     changes, influence, error, df = [], [], [], []
     for cells in np.eye(table.n_cells, dtype=np.bool_):
         (new, late), (old, early) = table.side(cells, new=True), table.side(cells, new=False)
@@ -719,16 +707,16 @@ def _row_joint(table: RowPairs) -> JointChange:
         error.append(se)
         df.append(nu)
     shared = np.count_nonzero(influence, axis=0).max(initial=0) > 1 if influence else False
-    estimate, se = np.array(changes), np.array(error)
+    estimate, errors = np.array(changes), np.array(error)
     if len(estimate) < 2 or not shared:
-        return profile_test(StudentContrast(estimate, se, np.array(df)))
+        return profile_test(StudentContrast(estimate, errors, np.array(df)))
     matrix = np.array(influence)
     covariance = matrix @ matrix.T
     # Each variance with its small-sample correction, correlations as they are.
     with np.errstate(invalid="ignore", divide="ignore"):
-        scale = np.where(se > 0, se / np.sqrt(np.diag(covariance)), 1.0)
+        scale = np.where(errors > 0, errors / np.sqrt(np.diag(covariance)), 1.0)
     covariance = covariance * np.outer(scale, scale)
-    against_last = np.hstack([np.eye(len(se) - 1), -np.ones((len(se) - 1, 1))])
+    against_last = np.hstack([np.eye(len(errors) - 1), -np.ones((len(errors) - 1, 1))])
     gap = against_last @ estimate
     k, nu = len(gap), min(df)
     if nu <= k:

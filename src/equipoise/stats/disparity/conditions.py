@@ -1,12 +1,13 @@
 """Features as conditions that a person can read: "sex = Female", "age in (25, 31]", "rent > 900".
 
-Conditions are fixed from the features alone, before anybody looks at an outcome. Each row has one code
-for each feature, and a condition is a set of codes; counts over codes therefore hold the counts of all
-conditions.
+Conditions are fixed from the features alone, before anybody looks at an outcome. Each row has one
+code for each feature, and a condition is a set of codes; counts over codes therefore hold the
+counts of all conditions.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -137,8 +138,8 @@ def bin_feature(name: str, column: object, *, bins: int = 4, nested: bool = Fals
         words, where, size = np.unique(present.astype(str), return_inverse=True, return_counts=True)
         if len(words) > LEVELS and len(words) > len(present) / 2:
             raise DataError(
-                f"Feature {name!r} has {len(words)} distinct values in {len(present)} rows, like an "
-                f"identifier (first: {quoted(words[:3])}). Leave it out of `features`."
+                f"Feature {name!r} has {len(words)} distinct values in {len(present)} rows, like "
+                f"an identifier (first: {quoted(words[:3])}). Leave it out of `features`."
             )
     return _levels(name, words, where, size, absent)
 
@@ -152,7 +153,8 @@ def _absent(values: AnyArray) -> BoolArray:
     if values.dtype.kind == "f":
         return np.isnan(values)
     if values.dtype.kind == "O":
-        return np.array([value is None or value != value for value in values], dtype=np.bool_)
+        # NaN is the one value that differs from itself.
+        return np.array([one is None or one != one for one in values], dtype=np.bool_)  # noqa: PLR0124
     return np.zeros(len(values), dtype=np.bool_)
 
 
@@ -166,7 +168,7 @@ def _all_numbers(values: AnyArray) -> bool:
 def _levels(
     name: str, words: AnyArray, where: AnyArray, size: AnyArray, absent: BoolArray
 ) -> BinnedFeature:
-    # Most frequent first; ties in the order of the levels, so that the order of rows does not matter.
+    # Most frequent first; ties in the order of the levels, never in that of the rows.
     order = np.argsort(-size, kind="stable")[:LEVELS]
     kept = len(order)
     position = np.full(len(words), kept, dtype=np.uint8)
@@ -203,7 +205,7 @@ def _numbers(
     else:
         labels = [
             f"{name} <= {number[0]}",
-            *(f"{name} in ({a}, {b}]" for a, b in zip(number, number[1:], strict=False)),
+            *(f"{name} in ({a}, {b}]" for a, b in pairwise(number)),
             f"{name} > {number[-1]}",
         ]
         holds = np.eye(n_bins, n_codes, dtype=np.bool_)

@@ -1,19 +1,19 @@
 r"""Estimates with confidence limits at any level, for many groups at once.
 
 Each class holds arrays over groups and answers two questions that are inverses of each other: which
-limits belong to z normal standard errors, and at which z does a limit reach a hypothesised value. The
-test and the interval of a contrast can therefore not disagree.
+limits belong to z normal standard errors, and at which z does a limit reach a hypothesised value.
+The test and the interval of a contrast can therefore not disagree.
 
 References
 ----------
-.. [1] T. Tango (1998), Equivalence test and confidence interval for the difference in proportions for
-   the paired-sample design, Statistics in Medicine 17, 891-908.
-.. [2] O. Miettinen and M. Nurminen (1985), Comparative analysis of two rates, Statistics in Medicine 4,
-   213-226, doi:10.1002/sim.4780040211.
-.. [3] G. Y. Zou and A. Donner (2008), Construction of confidence limits about effect measures: a general
-   approach, Statistics in Medicine 27, 1693-1702, doi:10.1002/sim.3095.
-.. [4] R. M. Bell and D. F. McCaffrey (2002), Bias reduction in standard errors for linear regression
-   with multi-stage samples, Survey Methodology 28, 169-181.
+.. [1] T. Tango (1998), Equivalence test and confidence interval for the difference in proportions
+   for the paired-sample design, Statistics in Medicine 17, 891-908.
+.. [2] O. Miettinen and M. Nurminen (1985), Comparative analysis of two rates, Statistics in
+   Medicine 4, 213-226, doi:10.1002/sim.4780040211.
+.. [3] G. Y. Zou and A. Donner (2008), Construction of confidence limits about effect measures: a
+   general approach, Statistics in Medicine 27, 1693-1702, doi:10.1002/sim.3095.
+.. [4] R. M. Bell and D. F. McCaffrey (2002), Bias reduction in standard errors for linear
+   regression with multi-stage samples, Survey Methodology 28, 169-181.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,7 +23,7 @@ from typing import Protocol
 import numpy as np
 from scipy import special
 
-from equipoise._typing import BoolArray, FloatArray
+from equipoise._typing import BoolArray, FloatArray, IntArray
 from equipoise.stats.binomial import difference_fit
 
 __all__ = [
@@ -89,7 +89,9 @@ class PairedChange:
         """Signed root of the test that the change is `null`; decreasing in `null`."""
         root = _tango_root(self.gained, self.lost, self.n, null)
         within = (null * self.estimate >= 0.0) & (np.abs(null) <= np.abs(self.estimate))
-        size = np.where(self._exact & within, np.minimum(np.abs(root), self._exact_root), np.abs(root))
+        size = np.where(
+            self._exact & within, np.minimum(np.abs(root), self._exact_root), np.abs(root)
+        )
         return np.sign(root) * size
 
     def limits(self, z: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -117,7 +119,9 @@ class PairedChange:
         return np.asarray(-special.ndtri(p / 2.0))
 
 
-def _tango_root(gained: FloatArray, lost: FloatArray, n: FloatArray, null: FloatArray) -> FloatArray:
+def _tango_root(
+    gained: FloatArray, lost: FloatArray, n: FloatArray, null: FloatArray
+) -> FloatArray:
     d = null
     b = -gained - lost + (2.0 * n - gained + lost) * d
     c = -lost * d * (1.0 - d)
@@ -310,14 +314,46 @@ class UnitSide:
     influence: FloatArray
     share: FloatArray
 
+    @classmethod
+    def of_rows(
+        cls, u: FloatArray, w: FloatArray, unit: IntArray, n_units: int
+    ) -> "tuple[float, UnitSide]":
+        """Mean of rows, and what each unit adds to it.
+
+        Parameters
+        ----------
+        u, w : array of shape (n,)
+            Numerator and denominator.
+        unit : array of shape (n,)
+            Unit of each row, from 0.
+        n_units : int
+            Units in all.
+
+        Returns
+        -------
+        mean : float
+            NaN without rows.
+        side : UnitSide
+        """
+        total = w.sum()
+        if total == 0.0:
+            return float("nan"), cls(np.zeros(n_units), np.zeros(n_units))
+        mean = float(u.sum() / total)
+
+        def summed(values: FloatArray) -> FloatArray:
+            sums = np.bincount(unit, weights=values / total, minlength=n_units)
+            return np.asarray(sums, dtype=np.float64)
+
+        return mean, cls(summed(u - mean * w), summed(w))
+
 
 def student_error(sides: Sequence[UnitSide], coefficients: Sequence[float]) -> tuple[float, float]:
     r"""Standard error and degrees of freedom of a sum of means that may share units.
 
-    Under the working model of equal variances of unit means, a side's sum of squares has mean
-    :math:`\sigma^2 d_2` with :math:`d_2 = s_2 - 2 s_3 + s_2^2` and :math:`s_k = \sum_i h_i^k`, which
-    makes its variance unbiased and gives the degrees of freedom of [1]_ (n - 1 for equal shares);
-    sides are put together as by Satterthwaite, with a term for the units they share.
+    Under the working model of equal variances of unit means, a side's sum of squares has
+    mean :math:`\sigma^2 d_2` with :math:`d_2 = s_2 - 2 s_3 + s_2^2` and :math:`s_k = \sum_i h_i^k`,
+    which makes its variance unbiased and gives the degrees of freedom of [1]_ (n - 1 for equal
+    shares); sides are put together as by Satterthwaite, with a term for the units they share.
 
     Parameters
     ----------
@@ -352,9 +388,7 @@ def student_error(sides: Sequence[UnitSide], coefficients: Sequence[float]) -> t
         return 0.0, float(df.min())
     total = sum(c * side.influence for c, side in zip(coefficients, sides, strict=True))
     spread = float((np.asarray(total) ** 2).sum()) * variance.sum() / observed.sum()
-    crossed = np.array(
-        [[float((a.share**2 * b.share**2).sum()) for a in sides] for b in sides]
-    )
+    crossed = np.array([[float((a.share**2 * b.share**2).sum()) for a in sides] for b in sides])
     scale = np.sqrt(np.diag(crossed) * df)
     denominator = variance @ (crossed / np.outer(scale, scale)) @ variance
     return float(np.sqrt(spread)), float(variance.sum() ** 2 / denominator)

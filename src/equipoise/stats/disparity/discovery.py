@@ -1,37 +1,44 @@
-r"""Which subgroups did nobody name?
+r"""Subgroups that nobody named.
 
-Every conjunction of up to `depth` conditions on the features is a slice, and each is tested against the
-rest. Among thousands of slices of null data the worst always looks terrible, so that what counts is
-error control over the whole lattice: the exact conditional test of each slice, and Tarone's [1]_
-correction for those slices that could be significant at all. The chance that any reported slice is
-false is then at most alpha, under any dependence; searching in one half of the data and testing in the
-other has less power, and is kept for what has no exact test (real values, clusters, weights).
+Every conjunction of up to `depth` conditions on the features is a slice, and each is tested
+against the rest. Among thousands of slices of null data the worst always looks terrible, so that
+what counts is error control over the whole lattice: the exact conditional test of each slice, and
+Tarone's [1]_ correction for those slices that could be significant at all. The chance that any
+reported slice is false is then at most alpha, under any dependence; searching in one half of the
+data and testing in the other has less power, and is kept for what has no exact test (real values,
+clusters, weights).
 
-Counting is cheap: features are put into blocks, and every combination of `depth` blocks is one table
-from which all slices inside it follow.
+Counting is cheap: features are put into blocks, and every combination of `depth` blocks is one
+table from which all slices inside it follow.
 
 References
 ----------
 .. [1] R. E. Tarone (1990), A modified Bonferroni method for discrete data, Biometrics 46, 515-522.
 .. [2] A. Terada, M. Okada-Hatakeyama, K. Tsuda and J. Sese (2013), Statistical significance of
    combinatorial regulations, PNAS 110, 12996-13001, doi:10.1073/pnas.1302233110.
-.. [3] J. J. Goeman and A. Solari (2011), Multiple testing for exploratory research, Statistical Science
-   26, 584-597, doi:10.1214/11-STS356.
+.. [3] J. J. Goeman and A. Solari (2011), Multiple testing for exploratory research, Statistical
+   Science 26, 584-597, doi:10.1214/11-STS356.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Literal, TypeAlias
 
 import numpy as np
 from scipy import special
 
-from equipoise._checks import check_finite, check_fraction, check_integer, check_number, check_option
+from equipoise._checks import (
+    check_finite,
+    check_fraction,
+    check_integer,
+    check_number,
+    check_option,
+)
 from equipoise._typing import Alternative, AnyArray, BoolArray, FloatArray, IntArray
 from equipoise.exceptions import DataError, InvalidParameterError
 from equipoise.stats.disparity.conditions import BinnedFeature, bin_features
-from equipoise.stats.disparity.contrasts import Contrast, Mover, WilsonRate
+from equipoise.stats.disparity.contrasts import Mover, WilsonRate
 from equipoise.stats.hypergeometric import smallest_tails, tails
 
 __all__ = [
@@ -96,8 +103,14 @@ class Subgroup:
 
     @property
     def bound(self) -> float:
-        """End of the interval nearer to zero: the gap is at least this large; 0 if it may be zero."""
+        """End of the interval nearer to zero: the gap is at least this large."""
         return max(self.ci_low, 0.0) + min(self.ci_high, 0.0)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.label} (n = {self.n:,}): {self.value:.3g} against {self.rest:.3g}, "
+            f"gap {self.gap:+.3g} [{self.ci_low:.3g}, {self.ci_high:.3g}], p = {self.p_value:.3g}"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,19 +186,15 @@ class Discovery:
     def __str__(self) -> str:
         if not self.subgroups:
             return (
-                f"Nothing found among {self.n_slices:,} subgroups; one of 5% of the rows would have "
-                f"been found with 80% chance from a gap of about {self.detectable():.3g}"
+                f"Nothing found among {self.n_slices:,} subgroups; one of 5% of the rows would "
+                f"have been found with 80% chance from a gap of about {self.detectable():.3g}"
             )
-        lines = [
-            f"{len(self.subgroups)} subgroups differ from the rest, of {self.n_slices:,} looked at "
+        differ = "subgroup differs" if len(self.subgroups) == 1 else "subgroups differ"
+        title = (
+            f"{len(self.subgroups)} {differ} from the rest, of {self.n_slices:,} looked at "
             f"({self.alpha:.0%} chance that any is false)"
-        ]
-        lines += [
-            f"  {one.label} (n = {one.n:,}): {one.value:.3g} against {one.rest:.3g}, gap {one.gap:+.3g} "
-            f"[{one.ci_low:.3g}, {one.ci_high:.3g}], p = {one.p_value:.3g}"
-            for one in self.subgroups
-        ]
-        return "\n".join(lines)
+        )
+        return "\n".join([title, *(f"  {one}" for one in self.subgroups)])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,7 +212,8 @@ class Lattice:
     n_rows, n_ones : int
         Of the whole table.
     parent_n, parent_ones : array of shape (S, depth)
-        Counts of the slice without its first, second, ... condition; 0 where there is no such parent.
+        Counts of the slice without its first, second, ... condition; 0 where there is no such
+        parent.
     """
 
     features: tuple[BinnedFeature, ...]
@@ -295,7 +305,12 @@ def lattice(
         parts.append((condition, n[at], ones[at], parent_n, parent_ones))
     joined = [np.concatenate(column) for column in zip(*parts, strict=True)] if parts else None
     if joined is None:
-        joined = [np.zeros((0, 1), int), *(np.zeros(0) for _ in range(2)), np.zeros((0, 1)), np.zeros((0, 1))]
+        joined = [
+            np.zeros((0, 1), int),
+            *(np.zeros(0) for _ in range(2)),
+            np.zeros((0, 1)),
+            np.zeros((0, 1)),
+        ]
     return Lattice(
         features=cut,
         condition=joined[0],
@@ -311,7 +326,7 @@ def lattice(
 def _counts(
     outcome: AnyArray, features: tuple[BinnedFeature, ...], depth: int
 ) -> dict[tuple[int, ...], AnyArray]:
-    """Rows by outcome for every conjunction of conditions on every set of up to `depth` features."""
+    """Rows by outcome for every conjunction on every set of up to `depth` features."""
     counts: dict[tuple[int, ...], AnyArray] = {}
     sizes = [one.n_codes for one in features]
     blocks = _blocks(sizes, depth)
@@ -331,7 +346,7 @@ def _counts(
 def _combined(
     key: AnyArray, keys: list[AnyArray], widths: list[int], depth: int, first: int = 0
 ) -> Iterator[tuple[tuple[int, ...], AnyArray]]:
-    """Yield every choice of `depth` blocks with the key of its table; common beginnings are shared."""
+    """Yield every choice of `depth` blocks with the key of its table."""
     if depth == 0:
         yield (), key
         return
@@ -378,7 +393,9 @@ def _conditions(
     order = [f for f in inside if f in subset]
     part = np.moveaxis(part, 0, -1).transpose(*(order.index(f) for f in subset), len(subset))
     for axis, f in enumerate(subset):
-        part = np.moveaxis(np.tensordot(features[f].holds.astype(np.int64), part, (1, axis)), 0, axis)
+        part = np.moveaxis(
+            np.tensordot(features[f].holds.astype(np.int64), part, (1, axis)), 0, axis
+        )
     return part
 
 
@@ -419,7 +436,6 @@ def tarone_factor(smallest: FloatArray, alpha: float) -> int:
 
 
 def lattice_discovery(
-    y: AnyArray,
     slices: Lattice,
     *,
     alternative: Alternative = "two-sided",
@@ -431,10 +447,8 @@ def lattice_discovery(
 
     Parameters
     ----------
-    y : array of shape (n,)
-        Zeros and ones, to tell slices apart that overlap.
     slices : Lattice
-        Counts.
+        Counts, and the features that tell overlapping slices apart.
     alternative : {"two-sided", "greater", "less"}
         "greater": only rates above the rest count.
     alpha : float, default 0.05
@@ -464,13 +478,13 @@ def lattice_discovery(
     high = np.where(rejected & (sign < 0), np.minimum(high, 0.0), high)
     bound = np.maximum(low, 0.0) - np.minimum(high, 0.0)
     ranked = _ranking(slices, bound, raw, rejected)
-    chosen = select_slices(y, slices, ranked[:CONSIDERED])
+    chosen = select_slices(slices, ranked[:CONSIDERED])
     missed = np.lexsort((np.arange(len(n)), raw))
     missed = missed[~rejected[missed]][:5]
 
     def described(k: int) -> Subgroup:
         return Subgroup(
-            label=slices.label(slices.condition[k]),
+            label=slices.label(slices.condition[k].tolist()),
             n=int(n[k]),
             value=float(ones[k] / n[k]),
             rest=float((hits - ones[k]) / (total - n[k])),
@@ -533,9 +547,7 @@ def _rate_gap(ones: FloatArray, n: FloatArray, total: float, hits: float) -> Mov
     return Mover((WilsonRate(ones, n), WilsonRate(hits - ones, total - n)), (one, -one))
 
 
-def _ranking(
-    slices: Lattice, bound: FloatArray, raw: FloatArray, rejected: BoolArray
-) -> list[int]:
+def _ranking(slices: Lattice, bound: FloatArray, raw: FloatArray, rejected: BoolArray) -> list[int]:
     """Rejected slices, the largest bound first; then fewer conditions and smaller p-values."""
     conditions = (slices.condition >= 0).sum(axis=1)
     order = np.lexsort((np.arange(len(bound)), raw, conditions, -bound))
@@ -552,22 +564,20 @@ def _explained_by(slices: Lattice, k: int) -> str | None:
             continue
         z = abs(float(_score(slices.ones[k : k + 1], slices.n[k : k + 1], rows, hits)[0]))
         if z < best:
-            best, name = z, slices.label(np.delete(own, axis))
+            best, name = z, slices.label(np.delete(own, axis).tolist())
     return name
 
 
-def select_slices(y: AnyArray, slices: Lattice, candidates: Sequence[int]) -> list[int]:
+def select_slices(slices: Lattice, candidates: Sequence[int]) -> list[int]:
     """Choose few slices that together say what all candidates say.
 
     Forward selection on the residuals of least squares on the chosen slices. A slice is scored with
-    the variance of *all* rows: its own would reward slices that happen to have no case at all. Among
-    those within 1 of the best score the one with the fewest conditions is taken; it ends at a score
-    below 2, or with 20.
+    the variance of *all* rows: its own would reward slices that happen to have no case at all.
+    Among those within 1 of the best score the one with the fewest conditions is taken; it ends at
+    a score below 2, or with 20.
 
     Parameters
     ----------
-    y : array of shape (n,)
-        Outcome.
     slices : Lattice
         Where the slices come from.
     candidates : sequence of int
@@ -591,7 +601,7 @@ def select_slices(y: AnyArray, slices: Lattice, candidates: Sequence[int]) -> li
     total, hits = float(slices.n_rows), float(slices.n_ones)
     n, ones = slices.n[number], slices.ones[number]
     conditions = (slices.condition[number] >= 0).sum(axis=1)
-    # Each indicator, without what the constant and the chosen slices say: length, and product with y.
+    # Of each indicator, apart from the constant and the chosen slices: length, product with y.
     length, product = n - n**2 / total, ones - n * hits / total
     spread = hits - hits**2 / total
     shadows: list[FloatArray] = []
@@ -691,11 +701,11 @@ def discover_subgroups(
     >>> region = rng.choice(["n", "s", "e", "w"], 8000)
     >>> rate = 0.2 + 0.15 * ((age <= 30) & (home == "rent"))
     >>> error = rng.random(8000) < rate
-    >>> print(discover_subgroups(error, {"age": age, "home": home, "region": region}))
-    3 subgroups differ from the rest, of 104 looked at (5% chance that any is false)
-      age <= 33 & home = rent (n = 1,046): 0.337 against 0.205, gap +0.131 [0.0796, 0.187], p = 8.46e-18
-      age <= 33 (n = 2,093): 0.293 against 0.197, gap +0.0963 [0.058, 0.136], p = 6.14e-17
-      age in (33, 49] & region = n (n = 514): 0.16 against 0.227, gap -0.067 [-0.118, -0.000778], p = 0.0336
+    >>> found = discover_subgroups(error, {"age": age, "home": home, "region": region})
+    >>> found.subgroups[0].label, round(found.subgroups[0].bound, 2)
+    ('age <= 33 & home = rent', 0.08)
+
+    At least 8 points more than the rest; by the quartiles of age it begins at 33.
     """
     check_option("method", method, DiscoveryMethod)
     values = np.asarray(y)
@@ -743,5 +753,4 @@ def discover_subgroups(
         raise DataError(
             f"No subgroup has {least} rows inside and outside. Lower `min_size` ({min_size:g})."
         )
-    return lattice_discovery(outcome, found, alternative=alternative, alpha=alpha)
-
+    return lattice_discovery(found, alternative=alternative, alpha=alpha)

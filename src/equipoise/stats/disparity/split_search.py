@@ -1,15 +1,16 @@
 r"""Search for subgroups in one part of the rows, test them in the other.
 
-For outcomes without an exact test of every slice: real values, clusters, weights. A beam search with
-conditions at finer cuts picks a few candidates in the discovery part, where their estimates are too
-large (the winner's curse); only the test part, which the search has not seen, says how large they are.
+For outcomes without an exact test of every slice: real values, clusters, weights. A beam search
+with conditions at finer cuts picks a few candidates in the discovery part, where their estimates
+are too large (the winner's curse); only the test part, which the search has not seen, says how
+large they are.
 
 References
 ----------
-.. [1] E. Chung and J. P. Romano (2013), Exact and asymptotically robust permutation tests, Annals of
-   Statistics 41, 484-507, doi:10.1214/13-AOS1090.
-.. [2] J. J. Goeman and A. Solari (2011), Multiple testing for exploratory research, Statistical Science
-   26, 584-597, doi:10.1214/11-STS356.
+.. [1] E. Chung and J. P. Romano (2013), Exact and asymptotically robust permutation tests, Annals
+   of Statistics 41, 484-507, doi:10.1214/13-AOS1090.
+.. [2] J. J. Goeman and A. Solari (2011), Multiple testing for exploratory research, Statistical
+   Science 26, 584-597, doi:10.1214/11-STS356.
 """
 
 from collections.abc import Sequence
@@ -73,7 +74,9 @@ def split_rows(
     True
     """
     part = check_fraction("split", share)
-    unit = np.arange(n) if cluster is None else np.unique(np.asarray(cluster), return_inverse=True)[1]
+    unit = (
+        np.arange(n) if cluster is None else np.unique(np.asarray(cluster), return_inverse=True)[1]
+    )
     state = unit.astype(np.uint64) + np.uint64(seed + 1) * _SALT
     # The finaliser of splitmix64.
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
@@ -199,13 +202,13 @@ def split_discovery(
     z = np.array([-float(special.ndtri(level / factor / 2.0))])
     found = []
     for k, gap, p, p_adjusted in zip(tested, gaps, raw, adjusted, strict=True):
-        inside, rest = _mean(y[test], masks[k], omega, test), _mean(y[test], ~masks[k], omega, test)
+        value, rest = (_mean(y[test], rows, omega, test) for rows in (masks[k], ~masks[k]))
         low, high = gap.limits(z)
         found.append(
             Subgroup(
                 label=columns.label(chosen[k]),
                 n=int(masks[k].sum()),
-                value=inside,
+                value=value,
                 rest=rest,
                 statistic=float(gap.root(np.zeros(1))[0]),
                 p_value_raw=float(p),
@@ -214,7 +217,9 @@ def split_discovery(
                 ci_high=float(high[0]),
             )
         )
-    rejected = sorted((one for one in found if one.p_value <= level), key=lambda one: -abs(one.bound))
+    rejected = sorted(
+        (one for one in found if one.p_value <= level), key=lambda one: -abs(one.bound)
+    )
     missed = sorted((one for one in found if one.p_value > level), key=lambda one: one.p_value_raw)
     everybody = np.ones(int(test.sum()), dtype=np.bool_)
     return Discovery(
@@ -235,9 +240,9 @@ def split_discovery(
 def at_least(p_values: FloatArray, alpha: float = 0.05) -> int:
     r"""How many of several null hypotheses are false, at least.
 
-    Closed testing with Simes' test (Hommel): with h the size of the largest intersection that is not
-    rejected, :math:`\max_u 1 - u + \#\{i: h p_i \le u \alpha\}` ([1]_). The number is right with
-    confidence 1 - alpha for independent or positively dependent tests.
+    Closed testing with Simes' test (Hommel): with h the size of the largest intersection that is
+    not rejected, :math:`\max_u 1 - u + \#\{i: h p_i \le u \alpha\}` ([1]_). The number is right
+    with confidence 1 - alpha for independent or positively dependent tests.
 
     Parameters
     ----------
@@ -390,7 +395,9 @@ def _mean_gaps(y: FloatArray, masks: list[BoolArray], rng: np.random.Generator) 
     skewness = abs(float((centred**3).mean()))
     size = [int(mask.sum()) for mask in masks]
     skewed = [skewness > NEARLY_NORMAL * np.sqrt(min(k, len(y) - k)) for k in size]
-    laws = _permuted(centred, sorted({k for k, rough in zip(size, skewed, strict=True) if rough}), rng)
+    laws = _permuted(
+        centred, sorted({k for k, rough in zip(size, skewed, strict=True) if rough}), rng
+    )
     gaps: list[Contrast] = []
     for mask, k, rough in zip(masks, size, skewed, strict=True):
         first, second = y[mask], y[~mask]
@@ -437,17 +444,10 @@ def _unit_gap(
     """Gap of weighted means with the error of independent units."""
     code = np.arange(len(y)) if unit is None else unit
     size = int(code.max(initial=-1)) + 1
-    means, sides = [], []
-    for rows in (inside, ~inside):
-        total = w[rows].sum()
-        mean = float((w[rows] * y[rows]).sum() / total)
-        means.append(mean)
-        sides.append(
-            UnitSide(
-                np.bincount(code[rows], weights=w[rows] * (y[rows] - mean) / total, minlength=size),
-                np.bincount(code[rows], weights=w[rows] / total, minlength=size),
-            )
-        )
+    parts = [
+        UnitSide.of_rows(w[rows] * y[rows], w[rows], code[rows], size) for rows in (inside, ~inside)
+    ]
+    means, sides = [part[0] for part in parts], [part[1] for part in parts]
     se, df = student_error(sides, (1.0, -1.0))
     return StudentContrast(np.array([means[0] - means[1]]), np.array([se]), np.array([df]))
 
@@ -480,7 +480,7 @@ class _RateGap:
         expected = np.minimum(self.n, self.n_rest) * np.minimum(hits, total - hits) / total
         if expected[0] >= 25.0:
             variance = self.n * self.n_rest * hits * (total - hits) / (total**2 * (total - 1.0))
-            return (self.ones - self.n * hits / total) / np.sqrt(variance)
+            return np.asarray((self.ones - self.n * hits / total) / np.sqrt(variance))
         greater, less = tails(self.ones, total, hits, self.n)
         root = np.minimum(np.minimum(greater, less), 0.5)
         return np.where(greater <= less, -special.ndtri(root), special.ndtri(root))

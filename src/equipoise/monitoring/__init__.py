@@ -1,0 +1,1 @@
+"""What a monitor remembers between batches, and the file it is kept in."""
