@@ -58,13 +58,13 @@ def log_mean(n: AnyArray, ones: AnyArray, size: AnyArray, bet: AnyArray) -> Floa
         step = max(1, int(_TERMS / len(beta) / (1.5 * width[order[first]] + 16.0)))
         last = min(first + step, len(order))
         rows = order[first:last]
-        result[rows] = _log_mean(*distinct[rows].T, beta)
+        result[rows] = _log_mean(distinct[rows], beta)
         first = last
     return result[where.reshape(-1)]
 
 
-def _log_mean(n: FloatArray, ones: FloatArray, size: FloatArray, beta: FloatArray) -> FloatArray:
-    n, ones, size = n[:, None], ones[:, None], size[:, None]
+def _log_mean(table: FloatArray, beta: FloatArray) -> FloatArray:
+    n, ones, size = table[:, :1], table[:, 1:2], table[:, 2:]
     # Zeros that are not drawn, when no one is.
     spare = n - size - ones
     odds = np.exp(beta)

@@ -396,7 +396,7 @@ def _conditions(
         part = np.moveaxis(
             np.tensordot(features[f].holds.astype(np.int64), part, (1, axis)), 0, axis
         )
-    return part
+    return np.asarray(part)
 
 
 def tarone_factor(smallest: FloatArray, alpha: float) -> int:
@@ -596,7 +596,7 @@ def select_slices(slices: Lattice, candidates: Sequence[int]) -> list[int]:
 
     def rows_of(k: int) -> AnyArray:
         own = [bits[int(c)] for c in slices.condition[k] if c >= 0]
-        return np.bitwise_and.reduce(own)
+        return np.asarray(np.bitwise_and.reduce(own))
 
     total, hits = float(slices.n_rows), float(slices.n_ones)
     n, ones = slices.n[number], slices.ones[number]

@@ -170,7 +170,7 @@ class BatchSums:
 
         def summed(values: FloatArray) -> FloatArray:
             sums = np.bincount(t * n_c + c, weights=values, minlength=n_t * n_c)
-            return sums.reshape(n_t, n_c)
+            return np.asarray(sums, dtype=np.float64).reshape(n_t, n_c)
 
         units = (
             None if cluster is None else _units_of(np.asarray(cluster)[counts], t, c, below, top)
@@ -198,8 +198,8 @@ def _units_of(
         batch=batches,
         cluster=clusters,
         cell=cells,
-        w=np.bincount(entry.reshape(-1), weights=w, minlength=len(batches)),
-        u=np.bincount(entry.reshape(-1), weights=u, minlength=len(batches)),
+        w=np.asarray(np.bincount(entry.reshape(-1), weights=w), dtype=np.float64),
+        u=np.asarray(np.bincount(entry.reshape(-1), weights=u), dtype=np.float64),
     )
 
 
