@@ -483,7 +483,7 @@ class _RateGap:
             return np.asarray((self.ones - self.n * hits / total) / np.sqrt(variance))
         greater, less = tails(self.ones, total, hits, self.n)
         root = np.minimum(np.minimum(greater, less), 0.5)
-        return np.where(greater <= less, -special.ndtri(root), special.ndtri(root))
+        return np.asarray(np.where(greater <= less, -special.ndtri(root), special.ndtri(root)))
 
 
 def _p(gap: Contrast, alternative: Alternative) -> float:
