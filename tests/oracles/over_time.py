@@ -60,15 +60,12 @@ def e_holm(e):
 def tango_interval(gained, lost, n, level=0.95):
     """Values of the change that the score test keeps, on a fine grid."""
     z = stats.norm.ppf((1 + level) / 2)
-    kept = []
-    for d in np.linspace(-1, 1, 200_001)[1:-1]:
-        # Most likely rate of "lost" given the change, by the quadratic of Tango (1998).
-        a, b, c = 2 * n, -gained - lost + (2 * n - gained + lost) * d, -lost * d * (1 - d)
-        q = (math.sqrt(b * b - 4 * a * c) - b) / (2 * a)
-        variance = n * (2 * q + d * (1 - d))
-        score = gained - lost - n * d
-        if score**2 <= z**2 * variance:
-            kept.append(d)
+    d = np.linspace(-1, 1, 200_001)[1:-1]
+    # Most likely rate of "lost" given the change, by the quadratic of Tango (1998).
+    a, b, c = 2 * n, -gained - lost + (2 * n - gained + lost) * d, -lost * d * (1 - d)
+    q = (np.sqrt(b * b - 4 * a * c) - b) / (2 * a)
+    variance = n * (2 * q + d * (1 - d))
+    kept = d[(gained - lost - n * d) ** 2 <= z**2 * variance]
     return kept[0], kept[-1]
 
 

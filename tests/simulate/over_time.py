@@ -1,7 +1,7 @@
 """Streams of batches in which nothing, or something known, happens.
 
-Counts have shape (T, R, 2): batches, replications, and (group, rest). The columns of one table are the
-replications, so that a thousand monitors run at once.
+Counts have shape (T, R, 2): batches, replications, and (group, rest). The columns of one table are
+the replications, so that a thousand monitors run at once.
 """
 
 import numpy as np

@@ -57,7 +57,7 @@ def test_a_family_of_one_is_not_adjusted():
 
 
 def test_a_change_is_dated_by_hand():
-    # From batch 2 on the sum is 6 + 6 = 12 with variance 2: l = 36. From 1: 12^2 / 6 = 24; from 0: 18.
+    # From batch 2 on: 12^2 / (2 * 2) = 36; from 1: 24; from 0: 18.
     found = date_change(np.array([0.0, 0.0, 6.0, 6.0]), np.ones(4))
     assert (found.best, found.low, found.high, found.sign) == (2, 2, 2, 1)
     wide = date_change(np.array([0.0, 0.0, 2.0, 2.0]), np.ones(4))

@@ -721,7 +721,9 @@ def _row_joint(table: RowPairs) -> JointChange:
     k, nu = len(gap), min(df)
     if nu <= k:
         return JointChange(statistic=0.0, df=k, df_error=max(nu - k, 0.0), p_value=1.0)
-    squared = float(gap @ np.linalg.pinv(against_last @ covariance @ against_last.T) @ gap)
+    # A gap without variance is zero or infinitely far from it; rounding must not decide which.
+    ridge = 1e-12 * float(np.trace(covariance)) * np.eye(k)
+    squared = float(gap @ np.linalg.solve(against_last @ covariance @ against_last.T + ridge, gap))
     statistic = squared * (nu - k + 1.0) / (nu * k)
     p = float(special.fdtrc(k, nu - k + 1.0, statistic))
     return JointChange(statistic=statistic, df=k, df_error=nu - k + 1.0, p_value=p)

@@ -96,12 +96,12 @@ class PairedChange:
 
     def limits(self, z: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Changes that the test does not reject at z."""
-        zero, one = np.zeros_like(self.n), np.ones_like(self.n)
 
-        def excess(null: FloatArray) -> FloatArray:
-            return np.abs(_tango_root(self.gained, self.lost, self.n, null)) - z
+        def root(null: FloatArray) -> FloatArray:
+            return _tango_root(self.gained, self.lost, self.n, null)
 
-        low, high = _crossing(excess, self.estimate, -one), _crossing(excess, self.estimate, one)
+        low, high = _score_limits(root, self.estimate, z)
+        zero = np.zeros_like(self.n)
         keeps_zero = self._exact & (self._exact_root <= z)
         low = np.where(keeps_zero, np.minimum(low, zero), low)
         return low, np.where(keeps_zero, np.maximum(high, zero), high)
@@ -202,12 +202,7 @@ class RateChange:
 
     def limits(self, z: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Differences that the test does not reject at z."""
-        one = np.ones_like(self.n)
-
-        def excess(null: FloatArray) -> FloatArray:
-            return np.abs(self.root(null)) - z
-
-        return _crossing(excess, self.estimate, -one), _crossing(excess, self.estimate, one)
+        return _score_limits(self.root, self.estimate, z)
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,12 +247,12 @@ class Mover:
         target = np.broadcast_to(np.asarray(null, dtype=np.float64), estimate.shape)
         above = estimate > target
 
-        def excess(z: FloatArray) -> FloatArray:
+        def size(z: FloatArray) -> FloatArray:
             low, high = self.limits(z)
-            return np.where(above, target - low, high - target)
+            return np.where(above, estimate - low, high - estimate)
 
-        size = _crossing(excess, np.zeros_like(estimate), np.full_like(estimate, _FAR))
-        return np.where(estimate == target, 0.0, np.where(above, size, -size))
+        z = _distance(size, np.abs(estimate - target), np.full_like(estimate, _FAR))
+        return np.where(above, z, -z)
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,16 +282,46 @@ class StudentContrast:
         return self.estimate - quantile * self.se, self.estimate + quantile * self.se
 
 
-def _crossing(
-    excess: Callable[[FloatArray], FloatArray], near: FloatArray, far: FloatArray
+def _score_limits(
+    root: Callable[[FloatArray], FloatArray], estimate: FloatArray, z: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Differences between -1 and 1 with a root of at most z."""
+    down = _distance(lambda x: np.abs(root(estimate - x)), z, 1.0 + estimate)
+    up = _distance(lambda x: np.abs(root(estimate + x)), z, 1.0 - estimate)
+    return estimate - down, estimate + up
+
+
+def _distance(
+    size: Callable[[FloatArray], FloatArray], target: FloatArray, farthest: FloatArray
 ) -> FloatArray:
-    """Where an increasing function of the distance from `near` crosses zero on the way to `far`."""
-    low, high = np.zeros(np.shape(far)), np.ones(np.shape(far))
-    for _ in range(_STEPS):
-        middle = 0.5 * (low + high)
-        over = excess(near + middle * (far - near)) > 0.0
-        low, high = np.where(over, low, middle), np.where(over, middle, high)
-    return np.asarray(near + high * (far - near))
+    """Where a function that grows from zero reaches its target, at most `farthest`.
+
+    Roots and limits grow nearly like a power of the distance: the secant through two points on
+    logarithmic scales converges in a few steps. Steps that leave the bracket halve it instead.
+    """
+    shape = np.broadcast_shapes(np.shape(target), np.shape(farthest))
+    goal, far = np.broadcast_to(target, shape), np.broadcast_to(farthest, shape)
+    moves = (goal > 0.0) & (far > 0.0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        log_goal, high = np.log(np.where(moves, goal, 1.0)), np.log(np.where(moves, far, 1.0))
+        low = high - 40.0
+
+        def excess(log_x: FloatArray) -> FloatArray:
+            return np.log(size(np.where(moves, np.exp(log_x), 0.0))) - log_goal
+
+        reached = excess(high) > 0.0
+        before, x = high - 6.0, high - 3.0
+        f_before, f = excess(before), excess(x)
+        for _ in range(_STEPS):
+            low, high = np.where(f > 0, low, np.maximum(low, x)), np.where(f > 0, x, high)
+            step = x - f * (x - before) / (f - f_before)
+            inside = (step > low) & (step < high)
+            before, f_before = x, f
+            x = np.where(np.abs(f) < 1e-13, x, np.where(inside, step, 0.5 * (low + high)))
+            if (x == before)[moves & reached].all():
+                break
+            f = excess(x)
+    return np.where(moves, np.where(reached, np.exp(x), far), 0.0)
 
 
 @dataclass(frozen=True, slots=True)
