@@ -44,7 +44,7 @@ FEWEST_DRAWS = 1_999
 NEARLY_NORMAL = 0.02
 """Skewness over the root of the smaller side up to which Welch's z serves."""
 
-_SALT = np.uint64(0x9E3779B97F4A7C15)
+_SALT = 0x9E3779B97F4A7C15
 
 
 def split_rows(
@@ -77,7 +77,7 @@ def split_rows(
     unit = (
         np.arange(n) if cluster is None else np.unique(np.asarray(cluster), return_inverse=True)[1]
     )
-    state = unit.astype(np.uint64) + np.uint64(seed + 1) * _SALT
+    state = unit.astype(np.uint64) + np.uint64((seed + 1) * _SALT % 2**64)
     # The finaliser of splitmix64.
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         state = (state ^ (state >> np.uint64(shift))) * np.uint64(factor)

@@ -1,0 +1,88 @@
+import numpy as np
+import pytest
+
+from equipoise.exceptions import DataError, InvalidParameterError
+from equipoise.stats.disparity.conditions import bin_feature, bin_features
+
+
+def rows(feature, label):
+    return feature.holds[feature.labels.index(label)][feature.code]
+
+
+def test_every_condition_holds_where_its_words_say():
+    age = np.arange(100.0)
+    cut = bin_feature("age", age)
+    assert cut.labels == (
+        "age <= 25",
+        "age in (25, 50]",
+        "age in (50, 75]",
+        "age > 75",
+        "age <= 50",
+        "age > 50",
+    )
+    assert (rows(cut, "age in (25, 50]") == ((age > 25) & (age <= 50))).all()
+    assert (rows(cut, "age > 50") == (age > 50)).all()
+
+
+def test_nested_cuts_are_all_at_most_and_above():
+    x = np.arange(80.0)
+    cut = bin_feature("x", x, bins=8, nested=True)
+    assert len(cut.labels) == 14
+    assert (rows(cut, "x <= 40") == (x <= 40)).all()
+    assert (rows(cut, "x > 40") == (x > 40)).all()
+
+
+def test_few_numbers_are_levels_and_many_are_cut():
+    assert bin_feature("k", np.arange(10)).labels[:2] == ("k = 0", "k = 1")
+    assert bin_feature("k", np.arange(11)).labels[0].startswith("k <= ")
+
+
+def test_missing_values_are_a_level():
+    text = bin_feature("job", np.array(["a", None, "b", float("nan")], dtype=object))
+    assert rows(text, "job = missing").tolist() == [False, True, False, True]
+    number = np.arange(40.0)
+    number[::4] = np.nan
+    cut = bin_feature("x", number)
+    assert (rows(cut, "x = missing") == np.isnan(number)).all()
+    for label in cut.labels[:-1]:
+        assert not (rows(cut, label) & np.isnan(number)).any()
+
+
+def test_only_the_twelve_most_frequent_levels_are_conditions():
+    text = np.repeat([f"v{k:02}" for k in range(15)], np.arange(40, 10, -2))
+    cut = bin_feature("v", text)
+    assert cut.labels == tuple(f"v = v{k:02}" for k in range(12))
+    assert sum(rows(cut, label).sum() for label in cut.labels) == (text < "v12").sum()
+
+
+def test_the_order_of_rows_does_not_matter(rng):
+    text = rng.choice(list("abcdefghijklmnop"), size=300)
+    order = rng.permutation(300)
+    one, two = bin_feature("t", text), bin_feature("t", text[order])
+    assert one.labels == two.labels
+    assert (one.code[order] == two.code).all()
+
+
+def test_many_ties_leave_fewer_bins():
+    x = np.concatenate([np.zeros(90), np.arange(1, 31)])
+    cut = bin_feature("x", x)
+    assert len(cut.labels) == len(set(cut.labels)) == len(np.unique(cut.holds, axis=0))
+    assert (rows(cut, "x <= 0") == (x <= 0)).all()
+
+
+def test_truth_values_are_levels():
+    assert bin_feature("b", np.array([True, False, True])).labels == ("b = True", "b = False")
+
+
+def test_an_identifier_is_refused_by_name():
+    with pytest.raises(DataError, match="'person' has 40 distinct values in 40 rows, like an id"):
+        bin_feature("person", [f"p{k}" for k in range(40)])
+
+
+def test_constant_features_are_left_out():
+    assert [one.name for one in bin_features({"a": [1, 1, 1], "b": [0, 1, 1]})] == ["b"]
+
+
+def test_columns_of_different_length_are_refused():
+    with pytest.raises(InvalidParameterError, match=r"same length; got \[2, 3\]"):
+        bin_features({"a": [0, 1], "b": [0, 1, 1]})
