@@ -192,14 +192,14 @@ def _units_of(
 ) -> UnitSums:
     """Sum the rows of each cluster, batch and cell."""
     _, unit = np.unique(cluster, return_inverse=True)
-    where = np.stack([batch, unit, cell])
-    (batches, clusters, cells), entry = np.unique(where, axis=1, return_inverse=True)
+    n_units, n_cells = int(unit.max(initial=0)) + 1, int(cell.max(initial=0)) + 1
+    key, entry = np.unique((batch * n_units + unit) * n_cells + cell, return_inverse=True)
     return UnitSums(
-        batch=batches,
-        cluster=clusters,
-        cell=cells,
-        w=np.asarray(np.bincount(entry.reshape(-1), weights=w), dtype=np.float64),
-        u=np.asarray(np.bincount(entry.reshape(-1), weights=u), dtype=np.float64),
+        batch=key // n_cells // n_units,
+        cluster=key // n_cells % n_units,
+        cell=key % n_cells,
+        w=np.asarray(np.bincount(entry, weights=w), dtype=np.float64),
+        u=np.asarray(np.bincount(entry, weights=u), dtype=np.float64),
     )
 
 
@@ -616,7 +616,8 @@ def _rate_spread(
     if other is None:
         n, s = np.cumsum(n1, axis=0), np.cumsum(s1, axis=0)
         shown = _enough(n) & (s >= OUTCOMES) & (n - s >= OUTCOMES)
-        p = s / np.maximum(n, 1.0)
+        # With two ones and two zeros added: at rates of .05 the plain variance missed in .057 of runs.
+        p = (s + 2.0) / (n + 4.0)
         spread = n * p * (1.0 - p)
     else:
         n2, s2 = np.where(keep, other.n, 0.0), np.where(keep, other.u, 0.0)
@@ -657,23 +658,26 @@ def _cluster_variance(
     total = np.zeros((n_clusters, shape[1]))
     seen = np.zeros((2, n_clusters, shape[1]), dtype=np.bool_)
     spread, count = np.zeros(shape), np.zeros((2, *shape))
+    parts = [(group, side, side.mean, 1.0)]
+    if reference is not None and other is not None:
+        parts.append((reference, other, other.mean, -1.0))
+    order = np.argsort(units.batch, kind="stable")
+    ends = np.searchsorted(units.batch[order], np.arange(shape[0] + 1))
     for b in range(shape[0]):
-        here = units.batch == b
+        here = order[ends[b] : ends[b + 1]]
         cluster, cell = units.cluster[here], units.cell[here]
         w, u = units.w[here][:, None], units.u[here][:, None]
         z = np.zeros((len(cluster), shape[1]))
-        for k, (cells, sums, sign) in enumerate(((group, side, 1.0), (reference, other, -1.0))):
-            if cells is None or sums is None:
-                continue
+        for k, (cells, sums, mean, sign) in enumerate(parts):
             belongs = cells[cell] & (w != 0)
             scale = sign * pair.weight[b] / np.where(sums.n[b] > 0, sums.w[b], 1.0)
-            z += np.where(belongs, scale * (u - sums.mean[b] * w), 0.0)
+            z += np.where(belongs, scale * (u - mean[b] * w), 0.0)
             np.logical_or.at(seen[k], cluster, belongs & pair.together[b])
             count[k, b] = seen[k].sum(axis=0)
         np.add.at(total, cluster, z)
         spread[b] = (total**2).sum(axis=0)
     growth = np.diff(np.maximum.accumulate(spread, axis=0), axis=0, prepend=0.0)
-    return growth, tuple(count[: 1 if other is None else 2])
+    return growth, tuple(count[: len(parts)])
 
 
 def _rows_so_far(side: _Side, other: _Side | None) -> tuple[FloatArray, ...]:
