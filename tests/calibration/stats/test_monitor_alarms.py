@@ -145,7 +145,7 @@ def test_ten_lognormal_rows_of_a_hundred_and_ten_are_the_worst_case(rng):
 
 @pytest.mark.parametrize("kind", ["same users", "users leave", "users of one batch"])
 def test_clusters_raise_no_more_alarms_than_the_level_and_rows_as_if_independent_do(rng, kind):
-    r = 120
+    r = 100
     eye = np.eye(2, dtype=bool)
     hits = missed = naive = 0
     for _ in range(r):

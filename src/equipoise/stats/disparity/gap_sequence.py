@@ -616,7 +616,7 @@ def _rate_spread(
     if other is None:
         n, s = np.cumsum(n1, axis=0), np.cumsum(s1, axis=0)
         shown = _enough(n) & (s >= OUTCOMES) & (n - s >= OUTCOMES)
-        # With two ones and two zeros added: at rates of .05 the plain variance missed in .057 of runs.
+        # Two ones and two zeros are added: the plain variance missed in .057 of runs at .05.
         p = (s + 2.0) / (n + 4.0)
         spread = n * p * (1.0 - p)
     else:
