@@ -18,7 +18,7 @@ import numpy as np
 
 from equipoise._typing import FloatArray
 from equipoise.exceptions import DataError
-from equipoise.stats.disparity.gap_sequence import BatchSums, UnitSums
+from equipoise.stats.disparity.gap_sequence import BatchSums, BatchUnits
 
 __all__ = [
     "Alarm",
@@ -605,11 +605,11 @@ def _sums_of(cell: Cell) -> FloatArray:
     return np.array([cell.n, cell.w, cell.u, cell.ww, cell.uw, cell.uu])
 
 
-def _unit_sums(units: list[tuple[int, str, int, float, float]]) -> UnitSums | None:
+def _unit_sums(units: list[tuple[int, str, int, float, float]]) -> BatchUnits | None:
     if not units:
         return None
     batch, cluster, cell, w, u = zip(*units, strict=True)
-    return UnitSums(
+    return BatchUnits(
         batch=np.array(batch),
         cluster=np.unique(np.array(cluster), return_inverse=True)[1],
         cell=np.array(cell),

@@ -35,16 +35,16 @@ from equipoise._checks import check_finite, check_fraction, check_number, check_
 from equipoise._typing import AnyArray, BoolArray, FloatArray, IntArray
 from equipoise.exceptions import InvalidParameterError
 from equipoise.stats.disparity.contrasts import (
-    Contrast,
+    IntervalEstimate,
     Mover,
     PairedChange,
     RateChange,
-    StudentContrast,
-    UnitSide,
     WilsonRate,
-    student_error,
+    stacked_laws,
+    unit_law,
 )
 from equipoise.stats.multiplicity import adjusted_p_values
+from equipoise.stats.small_samples import ContrastLaw, joint_bonferroni, joint_test
 
 __all__ = [
     "ChangeTest",
@@ -52,8 +52,9 @@ __all__ = [
     "GapGrowth",
     "JointChange",
     "PairedCounts",
+    "PairedRows",
     "PeriodCounts",
-    "RowPairs",
+    "PeriodRows",
     "gap_changes",
     "paired_change_test",
     "period_change_test",
@@ -73,13 +74,13 @@ class ChangeTest:
 
     Parameters
     ----------
-    contrast : Contrast
+    contrast : IntervalEstimate
         Estimates and limits.
     p_value_raw, p_value : array of shape (m,)
         Two-sided, alone and adjusted by Holm within the family; NaN where nothing was tested.
     """
 
-    contrast: Contrast
+    contrast: IntervalEstimate
     p_value_raw: FloatArray
     p_value: FloatArray
 
@@ -106,7 +107,7 @@ class ChangeTest:
         low, high : array of shape (m,)
         """
         level = check_fraction("confidence_level", confidence_level)
-        low, high = self.contrast.limits(_quantile(self.estimate, (1.0 + level) / 2.0))
+        low, high = self.contrast.interval(_quantile(self.estimate, (1.0 + level) / 2.0))
         return np.where(self._known, low, np.nan), np.where(self._known, high, np.nan)
 
     @property
@@ -121,19 +122,19 @@ class JointChange:
     Parameters
     ----------
     statistic : float
-        Chi-square, or F when `df_error` is finite.
+        Chi-square with `df` degrees of freedom; the smallest p-value with "bonferroni".
     df : int
-        One less than the groups tested.
-    df_error : float
-        Degrees of freedom of the error; infinite for chi-square.
+        One less than the groups tested; their number with "bonferroni".
     p_value : float
         1 with fewer than two groups.
+    method : {"profile", "sum_of_squares", "bonferroni"}
+        Of roots at the best common change; of roots against the rest; for groups that share units.
     """
 
     statistic: float
     df: int
-    df_error: float
     p_value: float
+    method: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,7 +146,7 @@ class GapGrowth:
 
     Parameters
     ----------
-    difference, total : Contrast
+    difference, total : IntervalEstimate
         b - a and b + a.
     gap_old, gap_new : array of shape (m,)
         The estimates.
@@ -153,8 +154,8 @@ class GapGrowth:
         Growth of the size, or of the gap with its sign.
     """
 
-    difference: Contrast
-    total: Contrast
+    difference: IntervalEstimate
+    total: IntervalEstimate
     gap_old: FloatArray
     gap_new: FloatArray
     kind: GapKind
@@ -180,10 +181,10 @@ class GapGrowth:
         """
         level = check_fraction("alpha", alpha)
         if self.kind != "absolute":
-            low, high = self.difference.limits(_quantile(self.gap_new, 1.0 - level))
+            low, high = self.difference.interval(_quantile(self.gap_new, 1.0 - level))
             return high if self.kind == "increase" else -low
         z = _quantile(self.gap_new, 1.0 - level / 2.0)
-        (low, high), (low_total, high_total) = self.difference.limits(z), self.total.limits(z)
+        (low, high), (low_total, high_total) = self.difference.interval(z), self.total.interval(z)
         return np.minimum(np.maximum(high, -low_total), np.maximum(high_total, -low))
 
     def p_within(self, margin: float) -> FloatArray:
@@ -220,10 +221,10 @@ class GapGrowth:
         sign = 1.0 if self.kind == "increase" else -1.0
         return np.asarray(special.ndtr(-sign * self.difference.root(np.array(sign * m))))
 
-    def _below(self, margin: float, difference: Contrast) -> FloatArray:
+    def _below(self, margin: float, difference: IntervalEstimate) -> FloatArray:
         """P-values of "at least the margin" for the growth along a difference."""
 
-        def below(contrast: Contrast) -> FloatArray:
+        def below(contrast: IntervalEstimate) -> FloatArray:
             return np.asarray(special.ndtr(contrast.root(np.array(margin))))
 
         if self.kind != "absolute":
@@ -237,14 +238,14 @@ class GapGrowth:
 class _Negative:
     """A contrast with the other sign."""
 
-    contrast: Contrast
+    contrast: IntervalEstimate
 
     @property
     def estimate(self) -> FloatArray:
         return -self.contrast.estimate
 
-    def limits(self, z: FloatArray) -> tuple[FloatArray, FloatArray]:
-        low, high = self.contrast.limits(z)
+    def interval(self, critical: FloatArray) -> tuple[FloatArray, FloatArray]:
+        low, high = self.contrast.interval(critical)
         return -high, -low
 
     def root(self, null: FloatArray) -> FloatArray:
@@ -261,7 +262,8 @@ class Changes:
         Names, m of them.
     status : array of str, shape (m,)
         "ok"; "empty": no rows in the group or in one of its periods; "alone": none in what it is
-        compared with; "too_few": fewer than 4 effective units or 2 degrees of freedom on a side.
+        compared with; "too_few": fewer than 4 effective units or 2 degrees of freedom on a side;
+        "no_variation": every row changed by the same amount.
     n : array of shape (m,)
         Rows that count, of both periods together.
     old, new : array of shape (m,)
@@ -435,19 +437,103 @@ class PeriodCounts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RowPairs:
-    """Rows of an old and a new model or period; units may have rows in both.
+class PairedRows:
+    """Values of two models on the same rows.
+
+    Parameters
+    ----------
+    u_old, w_old, u_new, w_new : array of shape (n,)
+        Numerators and denominators of the metric, weights inside.
+    cell : array of shape (n,)
+        Group of each row, from 0.
+    unit : array of shape (n,)
+        Independent unit of each row, from 0.
+    n_cells : int
+        Number of groups.
+    """
+
+    u_old: FloatArray
+    w_old: FloatArray
+    u_new: FloatArray
+    w_new: FloatArray
+    cell: IntArray
+    unit: IntArray
+    n_cells: int
+
+    @property
+    def n(self) -> FloatArray:
+        """Rows that count under either model, by group."""
+        counts = (self.w_old != 0) | (self.w_new != 0)
+        return np.bincount(self.cell[counts], minlength=self.n_cells).astype(np.float64)
+
+    def values(self, cells: BoolArray) -> tuple[float, float]:
+        """Old and new value of some of the groups.
+
+        Parameters
+        ----------
+        cells : boolean array of shape (m,)
+            The groups.
+
+        Returns
+        -------
+        old, new : float
+            NaN without rows.
+        """
+        here = cells[self.cell]
+        return (
+            _ratio(self.u_old[here], self.w_old[here]),
+            _ratio(self.u_new[here], self.w_new[here]),
+        )
+
+    def sides(self, cells: BoolArray, sign: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+        r"""New value plus `sign` times the old one, as one mean over units.
+
+        A row adds its influence :math:`(u_1 - v_1 w_1) / W_1 \pm (u_0 - v_0 w_0) / W_0`; its share
+        of the mean is the average of its shares under the two models.
+
+        Parameters
+        ----------
+        cells : boolean array of shape (m,)
+            The groups.
+        sign : float
+            1 or -1.
+
+        Returns
+        -------
+        u, w : array of shape (U, 1)
+            Totals by unit.
+        coefficients : array of shape (1,)
+            Of the mean.
+        """
+        here = cells[self.cell]
+        v0, v1 = self.values(cells)
+        h0, h1 = (w[here] / w[here].sum() for w in (self.w_old, self.w_new))
+        influence = self.u_new[here] / self.w_new[here].sum() - v1 * h1
+        influence += sign * (self.u_old[here] / self.w_old[here].sum() - v0 * h0)
+        share = 0.5 * (h0 + h1)
+        value = v1 + sign * v0
+        n_units = int(self.unit.max(initial=-1)) + 1
+        totals = [
+            np.bincount(self.unit[here], weights=part, minlength=n_units)[:, None]
+            for part in (influence + value * share, share)
+        ]
+        return totals[0].astype(np.float64), totals[1].astype(np.float64), np.ones(1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PeriodRows:
+    """Rows of two periods; units may have rows in both.
 
     Parameters
     ----------
     u, w : array of shape (n,)
         Numerator and denominator of the metric, weights inside; rows with w = 0 do not count.
     new : boolean array of shape (n,)
-        Whether a row belongs to the new model or period.
+        Whether a row belongs to the later period.
     cell : array of shape (n,)
         Group of each row, from 0.
     unit : array of shape (n,)
-        Independent unit of each row, from 0: for two models on the same rows, the row.
+        Independent unit of each row, from 0.
     n_cells : int
         Number of groups.
     """
@@ -461,32 +547,60 @@ class RowPairs:
 
     @property
     def n(self) -> FloatArray:
-        """Rows that count, by group."""
+        """Rows that count in either period, by group."""
         return np.bincount(self.cell[self.w != 0], minlength=self.n_cells).astype(np.float64)
 
-    def side(self, cells: BoolArray, *, new: bool) -> tuple[float, UnitSide]:
-        """Mean of some groups under one model or period, with its influence by unit.
+    def values(self, cells: BoolArray) -> tuple[float, float]:
+        """Old and new value of some of the groups.
 
         Parameters
         ----------
         cells : boolean array of shape (m,)
             The groups.
-        new : bool
-            Which model or period.
 
         Returns
         -------
-        mean : float
+        old, new : float
             NaN without rows.
-        side : UnitSide
         """
-        here = cells[self.cell] & (self.new == new)
+        here = cells[self.cell]
+        old, new = here & ~self.new, here & self.new
+        return _ratio(self.u[old], self.w[old]), _ratio(self.u[new], self.w[new])
+
+    def sides(self, cells: BoolArray, sign: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """The new period plus `sign` times the old one, as two means over units.
+
+        Parameters
+        ----------
+        cells : boolean array of shape (m,)
+            The groups.
+        sign : float
+            1 or -1.
+
+        Returns
+        -------
+        u, w : array of shape (U, 2)
+            Totals by unit, the new period first.
+        coefficients : array of shape (2,)
+            Of the means.
+        """
+        here = cells[self.cell]
         n_units = int(self.unit.max(initial=-1)) + 1
-        return UnitSide.of_rows(self.u[here], self.w[here], self.unit[here], n_units)
+        key = 2 * self.unit[here] + np.where(self.new[here], 0, 1)
+        u, w = (
+            np.bincount(key, weights=part[here], minlength=2 * n_units).reshape(n_units, 2)
+            for part in (self.u, self.w)
+        )
+        return u.astype(np.float64), w.astype(np.float64), np.array([1.0, sign])
+
+
+def _ratio(u: FloatArray, w: FloatArray) -> float:
+    total = float(w.sum())
+    return float(u.sum()) / total if total else float("nan")
 
 
 def gap_changes(
-    table: PairedCounts | PeriodCounts | RowPairs,
+    table: PairedCounts | PeriodCounts | PairedRows | PeriodRows,
     group: AnyArray,
     reference: AnyArray,
     *,
@@ -498,7 +612,7 @@ def gap_changes(
 
     Parameters
     ----------
-    table : PairedCounts, PeriodCounts or RowPairs
+    table : PairedCounts, PeriodCounts, PairedRows or PeriodRows
         Sums over C finest groups, which share no rows; the joint test is theirs.
     group, reference : boolean array of shape (C, m)
         Finest groups of each group and of what it is compared with, disjoint.
@@ -521,7 +635,7 @@ def gap_changes(
     share = rows / np.maximum(table.n.sum(), 1.0) if population else np.zeros(len(rows))
     parts = (
         _row_parts(table, own, other, 1.0 - share)
-        if isinstance(table, RowPairs)
+        if isinstance(table, (PairedRows, PeriodRows))
         else _count_parts(table, own, other, 1.0 - share)
     )
     tested = parts.status == "ok"
@@ -556,9 +670,9 @@ class _Parts:
     new: FloatArray
     gap_old: FloatArray
     gap_new: FloatArray
-    change: Contrast
-    difference: Contrast
-    total: Contrast
+    change: IntervalEstimate
+    difference: IntervalEstimate
+    total: IntervalEstimate
     joint: JointChange
     method: str
 
@@ -568,8 +682,8 @@ def _count_parts(
 ) -> _Parts:
     (old, new), (old_other, new_other) = table.joined(own).values, table.joined(other).values
     missing, no_other = np.isnan(old) | np.isnan(new), np.isnan(old_other) | np.isnan(new_other)
-    change: Contrast
-    finest: Contrast
+    change: IntervalEstimate
+    finest: IntervalEstimate
     if isinstance(table, PairedCounts):
         mine, theirs = table.joined(own), table.joined(other)
         sides = [PairedChange(t.gained, t.lost, t.n, exact_below=0) for t in (mine, theirs)]
@@ -608,7 +722,7 @@ def _count_parts(
     )
 
 
-def profile_test(changes: Contrast) -> JointChange:
+def profile_test(changes: IntervalEstimate) -> JointChange:
     r"""Test that several independent changes are equal.
 
     .. math:: \min_t \sum_j r_j(t)^2
@@ -617,7 +731,7 @@ def profile_test(changes: Contrast) -> JointChange:
 
     Parameters
     ----------
-    changes : Contrast
+    changes : IntervalEstimate
         Independent estimates; NaN is left out.
 
     Returns
@@ -630,13 +744,13 @@ def profile_test(changes: Contrast) -> JointChange:
 
     >>> nine, one, n = np.array([9.0, 1.0]), np.array([1.0, 9.0]), np.array([100.0, 100.0])
     >>> profile_test(PairedChange(nine, one, n))
-    JointChange(statistic=12.8..., df=1, df_error=inf, p_value=0.000...)
+    JointChange(statistic=12.8..., df=1, p_value=0.000..., method='profile')
     """
     estimate = changes.estimate
     known = ~np.isnan(estimate) & ~np.isnan(changes.root(np.zeros_like(estimate)))
     df = int(known.sum()) - 1
     if df < 1:
-        return JointChange(statistic=0.0, df=max(df, 0), df_error=np.inf, p_value=1.0)
+        return JointChange(statistic=0.0, df=max(df, 0), p_value=1.0, method="profile")
 
     def total(value: FloatArray) -> FloatArray:
         roots = changes.root(np.multiply.outer(value, np.ones(len(estimate))))
@@ -651,86 +765,90 @@ def profile_test(changes: Contrast) -> JointChange:
         low, high = (low, right) if total(left) < total(right) else (left, high)
     statistic = float(total(np.asarray(0.5 * (low + high))))
     return JointChange(
-        statistic=statistic, df=df, df_error=np.inf, p_value=float(special.chdtrc(df, statistic))
+        statistic=statistic,
+        df=df,
+        p_value=float(special.chdtrc(df, statistic)),
+        method="profile",
     )
 
 
-def _row_parts(table: RowPairs, own: BoolArray, other: BoolArray, factor: FloatArray) -> _Parts:
+def _row_parts(
+    table: PairedRows | PeriodRows, own: BoolArray, other: BoolArray, factor: FloatArray
+) -> _Parts:
     m = own.shape[1]
-    values, status = np.full((4, m), np.nan), np.full(m, "ok", dtype=object)
-    errors = np.full((3, 2, m), np.nan)
-    for j in range(m):
-        means, sides = zip(
-            *(table.side(cells[:, j], new=new) for cells in (own, other) for new in (True, False)),
-            strict=True,
-        )
-        values[:, j] = means
-        f = factor[j]
-        signs = ((1.0, -1.0, 0.0, 0.0), (f, -f, -f, f), (f, f, -f, -f))
-        if np.isnan(values[:2, j]).any():
-            status[j] = "empty"
-            continue
-        errors[0, :, j] = student_error(sides[:2], signs[0][:2])
-        if np.isnan(values[2:, j]).any():
-            status[j] = "alone"
-            continue
-        errors[1, :, j] = student_error(sides, signs[1])
-        errors[2, :, j] = student_error(sides, signs[2])
-        if np.isnan(errors[1, 0, j]):
-            status[j] = "too_few"
-    new, old, new_other, old_other = values
-    gap_new, gap_old = factor * (new - new_other), factor * (old - old_other)
+    values = np.array([[*table.values(own[:, j]), *table.values(other[:, j])] for j in range(m)]).T
+    old, new, old_other, new_other = values
+    missing, no_other = np.isnan(old) | np.isnan(new), np.isnan(old_other) | np.isnan(new_other)
+    change = stacked_laws([_change_law(table, own[:, j], -1.0) for j in range(m)])
+    difference, total = (
+        stacked_laws([_gap_law(table, own[:, j], other[:, j], sign, factor[j]) for j in range(m)])
+        for sign in (-1.0, 1.0)
+    )
+    few = difference.status == "too-few-units"
+    # Nothing changed in any row: no law, and no need for one.
+    still = (difference.status == "no-variation") & (difference.estimate != 0.0)
     return _Parts(
-        status=status,
+        status=np.select(
+            [missing, no_other, few, still], ["empty", "alone", "too_few", "no_variation"], "ok"
+        ),
         old=old,
         new=new,
-        gap_old=gap_old,
-        gap_new=gap_new,
-        change=StudentContrast(new - old, *errors[0]),
-        difference=StudentContrast(gap_new - gap_old, *errors[1]),
-        total=StudentContrast(gap_new + gap_old, *errors[2]),
+        gap_old=factor * (old - old_other),
+        gap_new=factor * (new - new_other),
+        change=change,
+        difference=difference,
+        total=total,
         joint=_row_joint(table),
         method="influence",
     )
 
 
-def _row_joint(table: RowPairs) -> JointChange:
+def _change_law(table: PairedRows | PeriodRows, cells: BoolArray, sign: float) -> ContrastLaw:
+    if np.isnan(table.values(cells)).any():
+        return _no_law()
+    u, w, c = table.sides(cells, sign)
+    return unit_law(u, w, c)
+
+
+def _gap_law(
+    table: PairedRows | PeriodRows, own: BoolArray, other: BoolArray, sign: float, factor: float
+) -> ContrastLaw:
+    if np.isnan([*table.values(own), *table.values(other)]).any():
+        return _no_law()
+    (u, w, c), (u_other, w_other, _) = table.sides(own, sign), table.sides(other, sign)
+    both = factor * np.concatenate([c, -c])
+    return unit_law(np.hstack([u, u_other]), np.hstack([w, w_other]), both)
+
+
+def _no_law() -> ContrastLaw:
+    nothing = np.array(np.nan)
+    return ContrastLaw(
+        **dict.fromkeys(("estimate", "se", "df", "low", "high"), nothing),
+        n_units=np.array(0.0),
+        n_eff=np.array(0.0),
+        status=np.array("empty"),
+    )
+
+
+def _row_joint(table: PairedRows | PeriodRows) -> JointChange:
     """Test that the finest groups changed alike; they may share units."""
-    changes, influence, error, df = [], [], [], []
-    for cells in np.eye(table.n_cells, dtype=np.bool_):
-        (new, late), (old, early) = table.side(cells, new=True), table.side(cells, new=False)
-        se, nu = student_error((late, early), (1.0, -1.0))
-        if np.isnan(new - old) or np.isnan(se):
-            continue
-        changes.append(new - old)
-        influence.append(late.influence - early.influence)
-        error.append(se)
-        df.append(nu)
-    shared = np.count_nonzero(influence, axis=0).max(initial=0) > 1 if influence else False
-    estimate, errors = np.array(changes), np.array(error)
-    if len(estimate) < 2 or not shared:
-        return profile_test(StudentContrast(estimate, errors, np.array(df)))
-    matrix = np.array(influence)
-    covariance = matrix @ matrix.T
-    # Each variance with its small-sample correction, correlations as they are.
-    with np.errstate(invalid="ignore", divide="ignore"):
-        scale = np.where(errors > 0, errors / np.sqrt(np.diag(covariance)), 1.0)
-    covariance = covariance * np.outer(scale, scale)
-    against_last = np.hstack([np.eye(len(errors) - 1), -np.ones((len(errors) - 1, 1))])
-    gap = against_last @ estimate
-    k, nu = len(gap), min(df)
-    if nu <= k:
-        return JointChange(statistic=0.0, df=k, df_error=max(nu - k, 0.0), p_value=1.0)
-    # A gap without variance is zero or infinitely far from it; rounding must not decide which.
-    ridge = 1e-12 * float(np.trace(covariance)) * np.eye(k)
-    squared = float(gap @ np.linalg.solve(against_last @ covariance @ against_last.T + ridge, gap))
-    statistic = squared * (nu - k + 1.0) / (nu * k)
-    p = float(special.fdtrc(k, nu - k + 1.0, statistic))
-    return JointChange(statistic=statistic, df=k, df_error=nu - k + 1.0, p_value=p)
+    eye = np.eye(table.n_cells, dtype=np.bool_)
+    laws = stacked_laws([_gap_law(table, cells, ~cells, -1.0, 1.0) for cells in eye])
+    root = np.where(laws.estimate == 0.0, 0.0, laws.root(0.0))
+    cells_of_unit = np.unique(np.stack([table.unit, table.cell]), axis=1)[0]
+    shared = np.bincount(cells_of_unit).max(initial=0) > 1
+    found = joint_bonferroni(root) if shared else joint_test(root, share=table.n)
+    return JointChange(
+        statistic=float(np.nan_to_num(found.statistic)),
+        df=int(found.df),
+        p_value=float(np.nan_to_num(found.p_value, nan=1.0)),
+        method=found.method,
+    )
 
 
-def _tests(contrast: Contrast, tested: BoolArray) -> ChangeTest:
-    root = contrast.root(np.zeros(len(tested)))
+def _tests(contrast: IntervalEstimate, tested: BoolArray) -> ChangeTest:
+    # Equal before and after in every row: a root of zero, even without any variance.
+    root = np.where(contrast.estimate == 0.0, 0.0, contrast.root(np.zeros(len(tested))))
     raw = np.where(tested, 2.0 * special.ndtr(-np.abs(root)), np.nan)
     return ChangeTest(
         contrast=contrast, p_value_raw=raw, p_value=adjusted_p_values(raw, method="holm")
@@ -802,7 +920,7 @@ def paired_change_test(
     w1 = w0 if w_after is None else check_finite("w_after", w_after, ndim=1)
     labels, cell = np.unique(np.asarray(group), return_inverse=True)
     counts = weight is None and cluster is None and np.array_equal(w0, w1)
-    table: PairedCounts | RowPairs
+    table: PairedCounts | PairedRows
     if counts and all(np.isin(part, (0.0, 1.0)).all() for part in (first, second, w0)):
 
         def count(old: int, new: int) -> FloatArray:
@@ -815,12 +933,13 @@ def paired_change_test(
     else:
         omega = np.ones(len(first)) if weight is None else check_finite("weight", weight, ndim=1)
         unit = np.arange(len(first)) if cluster is None else _codes(cluster)
-        table = RowPairs(
-            u=np.concatenate([second * omega, first * omega]),
-            w=np.concatenate([w1 * omega, w0 * omega]),
-            new=np.repeat([True, False], len(first)),
-            cell=np.tile(cell, 2),
-            unit=np.tile(unit, 2),
+        table = PairedRows(
+            u_old=first * omega,
+            w_old=w0 * omega,
+            u_new=second * omega,
+            w_new=w1 * omega,
+            cell=cell,
+            unit=unit,
             n_cells=len(labels),
         )
     return _against(table, labels, reference, gap)
@@ -883,7 +1002,7 @@ def period_change_test(
         )
     below = np.ones(len(values)) if w is None else check_finite("w", w, ndim=1)
     labels, cell = np.unique(np.asarray(group), return_inverse=True)
-    table: PeriodCounts | RowPairs
+    table: PeriodCounts | PeriodRows
     if (
         weight is None
         and cluster is None
@@ -904,7 +1023,7 @@ def period_change_test(
     else:
         omega = np.ones(len(values)) if weight is None else check_finite("weight", weight, ndim=1)
         unit = np.arange(len(values)) if cluster is None else _codes(cluster)
-        table = RowPairs(
+        table = PeriodRows(
             u=values * omega, w=below * omega, new=late, cell=cell, unit=unit, n_cells=len(labels)
         )
     return _against(table, labels, reference, gap)
@@ -915,7 +1034,10 @@ def _codes(labels: AnyArray) -> IntArray:
 
 
 def _against(
-    table: PairedCounts | PeriodCounts | RowPairs, labels: AnyArray, reference: object, gap: GapKind
+    table: PairedCounts | PeriodCounts | PairedRows | PeriodRows,
+    labels: AnyArray,
+    reference: object,
+    gap: GapKind,
 ) -> Changes:
     own = np.eye(len(labels), dtype=np.bool_)
     watched = np.arange(len(labels))

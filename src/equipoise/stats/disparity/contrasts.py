@@ -12,50 +12,54 @@ References
    Medicine 4, 213-226, doi:10.1002/sim.4780040211.
 .. [3] G. Y. Zou and A. Donner (2008), Construction of confidence limits about effect measures: a
    general approach, Statistics in Medicine 27, 1693-1702, doi:10.1002/sim.3095.
-.. [4] R. M. Bell and D. F. McCaffrey (2002), Bias reduction in standard errors for linear
-   regression with multi-stage samples, Survey Methodology 28, 169-181.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Protocol
 
 import numpy as np
 from scipy import special
 
-from equipoise._typing import BoolArray, FloatArray, IntArray
+from equipoise._typing import BoolArray, FloatArray
 from equipoise.stats.binomial import difference_fit
+from equipoise.stats.small_samples import (
+    ContrastLaw,
+    Links,
+    Shape,
+    combine,
+    contrast_law,
+    pooled_shape,
+    side_contrast,
+)
+from equipoise.stats.unit_sums import CrossSums, UnitSums
 
 __all__ = [
-    "Contrast",
+    "IntervalEstimate",
     "Mover",
     "PairedChange",
     "RateChange",
-    "StudentContrast",
-    "UnitSide",
     "WilsonRate",
-    "student_error",
+    "stacked_laws",
+    "unit_law",
 ]
 
 EXACT_BELOW = 10
 """Fewer changed rows than this are tested by the exact binomial law."""
 
-MINIMUM_UNITS, MINIMUM_DF = 4.0, 2.0
-"""Effective units and degrees of freedom that each side needs."""
-
 _STEPS = 60
 _FAR = 38.0
 
 
-class Contrast(Protocol):
+class IntervalEstimate(Protocol):
     """An estimate for each of m groups with limits at any level; NaN where there is none."""
 
     @property
     def estimate(self) -> FloatArray:
         """Point estimates, (m,)."""
 
-    def limits(self, z: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Lower and upper limits at z normal standard errors."""
+    def interval(self, critical: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Values whose root is at most `critical` in size."""
 
     def root(self, null: FloatArray) -> FloatArray:
         """Signed root: the z at which the limit on the side of `null` reaches it."""
@@ -94,15 +98,15 @@ class PairedChange:
         )
         return np.sign(root) * size
 
-    def limits(self, z: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Changes that the test does not reject at z."""
+    def interval(self, critical: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Changes that the test does not reject."""
 
         def root(null: FloatArray) -> FloatArray:
             return _tango_root(self.gained, self.lost, self.n, null)
 
-        low, high = _score_limits(root, self.estimate, z)
+        low, high = _score_limits(root, self.estimate, critical)
         zero = np.zeros_like(self.n)
-        keeps_zero = self._exact & (self._exact_root <= z)
+        keeps_zero = self._exact & (self._exact_root <= critical)
         low = np.where(keeps_zero, np.minimum(low, zero), low)
         return low, np.where(keeps_zero, np.maximum(high, zero), high)
 
@@ -158,8 +162,9 @@ class WilsonRate:
             root = (self.ones - self.n * null) / np.sqrt(self.n * null * (1.0 - null))
         return np.where(self.ones == self.n * null, 0.0, root)
 
-    def limits(self, z: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Rates that the score test does not reject at z."""
+    def interval(self, critical: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Rates that the score test does not reject."""
+        z = critical
         with np.errstate(invalid="ignore", divide="ignore"):
             middle = (self.ones + z**2 / 2.0) / (self.n + z**2)
             spread = self.ones * (self.n - self.ones) / self.n + z**2 / 4.0
@@ -200,9 +205,9 @@ class RateChange:
             root = (self.estimate - d) / np.sqrt(variance * total / (total - 1.0))
         return np.where(self.estimate == d, 0.0, np.clip(root, -1e3, 1e3))
 
-    def limits(self, z: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Differences that the test does not reject at z."""
-        return _score_limits(self.root, self.estimate, z)
+    def interval(self, critical: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Differences that the test does not reject."""
+        return _score_limits(self.root, self.estimate, critical)
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,13 +220,13 @@ class Mover:
 
     Parameters
     ----------
-    parts : tuple of Contrast
+    parts : tuple of IntervalEstimate
         Independent estimates.
     coefficients : tuple of arrays of shape (m,)
         Their coefficients.
     """
 
-    parts: tuple[Contrast, ...]
+    parts: tuple[IntervalEstimate, ...]
     coefficients: tuple[FloatArray, ...]
 
     @property
@@ -230,11 +235,11 @@ class Mover:
         terms = zip(self.parts, self.coefficients, strict=True)
         return np.asarray(sum(c * part.estimate for part, c in terms))
 
-    def limits(self, z: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Limits at z normal standard errors."""
+    def interval(self, critical: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Limits from those of the parts."""
         below = above = np.zeros_like(self.coefficients[0])
         for part, c in zip(self.parts, self.coefficients, strict=True):
-            low, high = part.limits(z)
+            low, high = part.interval(critical)
             down, up = c * (part.estimate - low), c * (high - part.estimate)
             below = below + np.where(c > 0, down, up) ** 2
             above = above + np.where(c > 0, up, down) ** 2
@@ -248,38 +253,11 @@ class Mover:
         above = estimate > target
 
         def size(z: FloatArray) -> FloatArray:
-            low, high = self.limits(z)
+            low, high = self.interval(z)
             return np.where(above, estimate - low, high - estimate)
 
         z = _distance(size, np.abs(estimate - target), np.full_like(estimate, _FAR))
         return np.where(above, z, -z)
-
-
-@dataclass(frozen=True, slots=True)
-class StudentContrast:
-    """Estimates with standard errors and degrees of freedom.
-
-    Parameters
-    ----------
-    estimate, se, df : array of shape (m,)
-        NaN where there are too few units.
-    """
-
-    estimate: FloatArray
-    se: FloatArray
-    df: FloatArray
-
-    def root(self, null: FloatArray) -> FloatArray:
-        """Student's t on the normal scale."""
-        gap = self.estimate - null
-        with np.errstate(invalid="ignore", divide="ignore"):
-            t = np.where(gap == 0.0, 0.0, gap / self.se)
-        return np.asarray(-np.sign(t) * special.ndtri(special.stdtr(self.df, -np.abs(t))))
-
-    def limits(self, z: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Limits at the t quantile of the level that z has for a normal law."""
-        quantile = -special.stdtrit(self.df, special.ndtr(-np.asarray(z)))
-        return self.estimate - quantile * self.se, self.estimate + quantile * self.se
 
 
 def _score_limits(
@@ -324,96 +302,46 @@ def _distance(
     return np.where(moves, np.where(reached, np.exp(x), far), 0.0)
 
 
-@dataclass(frozen=True, slots=True)
-class UnitSide:
-    """One mean of a contrast, by independent unit.
+def unit_law(
+    u: FloatArray, w: FloatArray, coefficients: FloatArray, shape: Shape | None = None
+) -> ContrastLaw:
+    r"""Law of a sum of means whose sides may share units.
 
     Parameters
     ----------
-    influence : array of shape (U,)
-        Sum over the unit's rows of (u - mean w) / W.
-    share : array of shape (U,)
-        Sum over the unit's rows of w / W; zero for units without rows here.
-    """
-
-    influence: FloatArray
-    share: FloatArray
-
-    @classmethod
-    def of_rows(
-        cls, u: FloatArray, w: FloatArray, unit: IntArray, n_units: int
-    ) -> "tuple[float, UnitSide]":
-        """Mean of rows, and what each unit adds to it.
-
-        Parameters
-        ----------
-        u, w : array of shape (n,)
-            Numerator and denominator.
-        unit : array of shape (n,)
-            Unit of each row, from 0.
-        n_units : int
-            Units in all.
-
-        Returns
-        -------
-        mean : float
-            NaN without rows.
-        side : UnitSide
-        """
-        total = w.sum()
-        if total == 0.0:
-            return float("nan"), cls(np.zeros(n_units), np.zeros(n_units))
-        mean = float(u.sum() / total)
-
-        def summed(values: FloatArray) -> FloatArray:
-            sums = np.bincount(unit, weights=values / total, minlength=n_units)
-            return np.asarray(sums, dtype=np.float64)
-
-        return mean, cls(summed(u - mean * w), summed(w))
-
-
-def student_error(sides: Sequence[UnitSide], coefficients: Sequence[float]) -> tuple[float, float]:
-    r"""Standard error and degrees of freedom of a sum of means that may share units.
-
-    Under the working model of equal variances of unit means, a side's sum of squares has
-    mean :math:`\sigma^2 d_2` with :math:`d_2 = s_2 - 2 s_3 + s_2^2` and :math:`s_k = \sum_i h_i^k`,
-    which makes its variance unbiased and gives the degrees of freedom of [1]_ (n - 1 for equal
-    shares); sides are put together as by Satterthwaite, with a term for the units they share.
-
-    Parameters
-    ----------
-    sides : sequence of UnitSide
-        Means, over the same units.
-    coefficients : sequence of float
-        Their coefficients.
+    u, w : array of shape (n, S)
+        Totals of each unit in each of S sides; zero where it has no rows.
+    coefficients : array of shape (S,)
+        Of the means :math:`\sum u / \sum w`.
+    shape : Shape, optional
+        Borrowed from sides of the same kind; by default from these.
 
     Returns
     -------
-    se, df : float
-        NaN when a side has fewer than 4 effective units or 2 degrees of freedom.
-
-    References
-    ----------
-    .. [1] R. M. Bell and D. F. McCaffrey (2002), Survey Methodology 28, 169-181.
+    ContrastLaw
+        Of a single contrast: scalars in its arrays.
     """
-    observed = np.empty(len(sides))
-    variance, df = np.empty(len(sides)), np.empty(len(sides))
-    powers = [[float((side.share**k).sum()) for k in (2, 3, 4, 5)] for side in sides]
-    for s, (side, (s2, s3, s4, s5)) in enumerate(zip(sides, powers, strict=True)):
-        d2 = s2 - 2.0 * s3 + s2**2
-        if s2 * MINIMUM_UNITS > 1.0 + 1e-9 or d2 <= 0.0:
-            return float("nan"), float("nan")
-        own = s4 + 4.0 * s2 * s4 + 2.0 * s3**2 + s2**4 - 4.0 * s5 - 4.0 * s2**2 * s3
-        df[s] = d2**2 / own
-        if df[s] < MINIMUM_DF:
-            return float("nan"), float("nan")
-        observed[s] = coefficients[s] ** 2 * float((side.influence**2).sum())
-        variance[s] = observed[s] * s2 / d2
-    if not observed.any():
-        return 0.0, float(df.min())
-    total = sum(c * side.influence for c, side in zip(coefficients, sides, strict=True))
-    spread = float((np.asarray(total) ** 2).sum()) * variance.sum() / observed.sum()
-    crossed = np.array([[float((a.share**2 * b.share**2).sum()) for a in sides] for b in sides])
-    scale = np.sqrt(np.diag(crossed) * df)
-    denominator = variance @ (crossed / np.outer(scale, scale)) @ variance
-    return float(np.sqrt(spread)), float(variance.sum() ** 2 / denominator)
+    centre = float(u.sum() / w.sum()) if w.sum() else 0.0
+    sums = UnitSums.of_units(u.T, w.T, centre=centre)
+    links = None
+    if np.count_nonzero(w, axis=1).max(initial=0) > 1:
+        links = Links.between(sums, CrossSums.of_units(u, w, centre=centre))
+    sides = side_contrast(sums, pooled_shape(sums) if shape is None else shape)
+    return contrast_law(combine(sides, coefficients, links))
+
+
+def stacked_laws(laws: Sequence[ContrastLaw]) -> ContrastLaw:
+    """Put the laws of single contrasts into arrays.
+
+    Parameters
+    ----------
+    laws : sequence of ContrastLaw
+        Of m contrasts.
+
+    Returns
+    -------
+    ContrastLaw
+        Arrays of shape (m,).
+    """
+    names = [field.name for field in fields(ContrastLaw)]
+    return ContrastLaw(**{name: np.array([getattr(law, name) for law in laws]) for name in names})

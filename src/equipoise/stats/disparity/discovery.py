@@ -469,7 +469,7 @@ def lattice_discovery(
     raw = _exact_p(slices, root, alternative, level / factor)
     share = level / factor / (2.0 if alternative == "two-sided" else 1.0)
     gap = _rate_gap(ones, n, total, hits)
-    low, high = gap.limits(np.full(len(n), float(special.ndtri(1.0 - share))))
+    low, high = gap.interval(np.full(len(n), float(special.ndtri(1.0 - share))))
     adjusted = np.minimum(factor * raw, 1.0)
     rejected = adjusted <= level
     # The exact test decides; a limit that it excludes ends at zero.

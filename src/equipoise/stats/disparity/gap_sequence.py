@@ -41,7 +41,7 @@ from equipoise.stats.sequential import (
     mixture_radius,
 )
 
-__all__ = ["BatchSums", "GapSequence", "UnitSums", "gap_sequence"]
+__all__ = ["BatchSums", "BatchUnits", "GapSequence", "gap_sequence"]
 
 LOG_ODDS = np.array([0.1, 0.2, 0.4, 0.8, 1.6])
 SLOPES = np.array([0.025, 0.05, 0.1])
@@ -54,7 +54,7 @@ _EDGE = 1e-4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UnitSums:
+class BatchUnits:
     """Sums of clusters, one entry for each cluster, batch and cell.
 
     Parameters
@@ -84,7 +84,7 @@ class BatchSums:
         Sums of the denominator, the numerator and their products over rows, weights inside.
     binary : bool
         True for a rate of independent unweighted rows: then w = 1 and u is 0 or 1.
-    units : UnitSums, optional
+    units : BatchUnits, optional
         Present when rows come in clusters.
     """
 
@@ -95,7 +95,7 @@ class BatchSums:
     uw: FloatArray
     uu: FloatArray
     binary: bool
-    units: UnitSums | None = None
+    units: BatchUnits | None = None
 
     @classmethod
     def of_counts(cls, n: object, ones: object) -> "BatchSums":
@@ -189,12 +189,12 @@ class BatchSums:
 
 def _units_of(
     cluster: AnyArray, batch: IntArray, cell: IntArray, w: FloatArray, u: FloatArray
-) -> UnitSums:
+) -> BatchUnits:
     """Sum the rows of each cluster, batch and cell."""
     _, unit = np.unique(cluster, return_inverse=True)
     n_units, n_cells = int(unit.max(initial=0)) + 1, int(cell.max(initial=0)) + 1
     key, entry = np.unique((batch * n_units + unit) * n_cells + cell, return_inverse=True)
-    return UnitSums(
+    return BatchUnits(
         batch=key // n_cells // n_units,
         cluster=key // n_cells % n_units,
         cell=key % n_cells,
@@ -645,7 +645,7 @@ def _count_variance(side: _Side, other: _Side | None, pair: _Pair, value: float)
 
 
 def _cluster_variance(
-    units: UnitSums,
+    units: BatchUnits,
     group: BoolArray,
     reference: BoolArray | None,
     pair: _Pair,

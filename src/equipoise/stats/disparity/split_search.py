@@ -24,12 +24,11 @@ from equipoise._typing import Alternative, AnyArray, BoolArray, FloatArray, IntA
 from equipoise.exceptions import DataError, InvalidParameterError
 from equipoise.stats.disparity.conditions import BinnedFeature
 from equipoise.stats.disparity.contrasts import (
-    Contrast,
+    IntervalEstimate,
     Mover,
-    StudentContrast,
-    UnitSide,
     WilsonRate,
-    student_error,
+    stacked_laws,
+    unit_law,
 )
 from equipoise.stats.disparity.discovery import Discovery, Subgroup
 from equipoise.stats.hypergeometric import tails
@@ -111,9 +110,9 @@ class PermutedContrast:
         sign = 1.0 if p[0] <= p[1] else -1.0
         return np.array([-sign * float(special.ndtri(smaller))])
 
-    def limits(self, z: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def interval(self, critical: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Gap minus the upper and the lower quantile of the permuted ones."""
-        tail = float(special.ndtr(-np.max(z)))
+        tail = float(special.ndtr(-np.max(critical)))
         # The k-th largest of B draws has p-value k / (B + 1).
         k = int(np.floor(tail * (len(self.draws) + 1.0))) - 1
         low, high = (self.draws[k], self.draws[-1 - k]) if k >= 0 else (-np.inf, np.inf)
@@ -184,10 +183,11 @@ def split_discovery(
     # A candidate that is nearly empty in the test part cannot be tested there.
     tested = [k for k, mask in enumerate(masks) if min(mask.sum(), (~mask).sum()) >= 10]
     inside = [masks[k] for k in tested]
-    gaps: list[Contrast]
+    gaps: list[IntervalEstimate]
     if omega is not None or unit is not None:
         weights = np.ones(len(y)) if omega is None else omega
-        gaps = [_unit_gap(y[test], mask, weights[test], unit) for mask in inside]
+        units = np.arange(int(test.sum())) if unit is None else unit
+        gaps = [_unit_gap(y[test], mask, weights[test], units) for mask in inside]
     elif np.isin(y, (0.0, 1.0)).all():
         gaps = [_RateGap.of(y[test], mask) for mask in inside]
     else:
@@ -203,7 +203,7 @@ def split_discovery(
     found = []
     for k, gap, p, p_adjusted in zip(tested, gaps, raw, adjusted, strict=True):
         value, rest = (_mean(y[test], rows, omega, test) for rows in (masks[k], ~masks[k]))
-        low, high = gap.limits(z)
+        low, high = gap.interval(z)
         found.append(
             Subgroup(
                 label=columns.label(chosen[k]),
@@ -389,8 +389,10 @@ def _forward(
     return chosen
 
 
-def _mean_gaps(y: FloatArray, masks: list[BoolArray], rng: np.random.Generator) -> list[Contrast]:
-    """Gaps of means: Welch's z where skewness does not matter, else studentised permutations."""
+def _mean_gaps(
+    y: FloatArray, masks: list[BoolArray], rng: np.random.Generator
+) -> list[IntervalEstimate]:
+    """Gaps of means: Welch's t where skewness does not matter, else studentised permutations."""
     centred = (y - y.mean()) / y.std()
     skewness = abs(float((centred**3).mean()))
     size = [int(mask.sum()) for mask in masks]
@@ -398,18 +400,17 @@ def _mean_gaps(y: FloatArray, masks: list[BoolArray], rng: np.random.Generator) 
     laws = _permuted(
         centred, sorted({k for k, rough in zip(size, skewed, strict=True) if rough}), rng
     )
-    gaps: list[Contrast] = []
+    gaps: list[IntervalEstimate] = []
     for mask, k, rough in zip(masks, size, skewed, strict=True):
+        if not rough:
+            gaps.append(_unit_gap(y, mask, np.ones(len(y)), np.arange(len(y))))
+            continue
         first, second = y[mask], y[~mask]
         estimate = np.array([first.mean() - second.mean()])
         se = np.array([np.sqrt(first.var(ddof=1) / k + second.var(ddof=1) / (len(y) - k))])
         if se[0] == 0.0:
             estimate = np.array([np.nan])
-        gaps.append(
-            PermutedContrast(estimate, se, laws[k])
-            if rough
-            else StudentContrast(estimate, se, np.array([np.inf]))
-        )
+        gaps.append(PermutedContrast(estimate, se, laws[k]))
     return gaps
 
 
@@ -438,18 +439,12 @@ def _permuted(
     return {size: np.sort(t[:, j]) for j, size in enumerate(sizes)}
 
 
-def _unit_gap(
-    y: FloatArray, inside: BoolArray, w: FloatArray, unit: IntArray | None
-) -> StudentContrast:
-    """Gap of weighted means with the error of independent units."""
-    code = np.arange(len(y)) if unit is None else unit
-    size = int(code.max(initial=-1)) + 1
-    parts = [
-        UnitSide.of_rows(w[rows] * y[rows], w[rows], code[rows], size) for rows in (inside, ~inside)
-    ]
-    means, sides = [part[0] for part in parts], [part[1] for part in parts]
-    se, df = student_error(sides, (1.0, -1.0))
-    return StudentContrast(np.array([means[0] - means[1]]), np.array([se]), np.array([df]))
+def _unit_gap(y: FloatArray, inside: BoolArray, w: FloatArray, unit: IntArray) -> IntervalEstimate:
+    """Gap of weighted means with the law of few independent units."""
+    totals = np.zeros((2, int(unit.max(initial=-1)) + 1, 2))
+    for quantity, values in enumerate((w * y, w)):
+        np.add.at(totals[quantity], (unit, np.where(inside, 0, 1)), values)
+    return stacked_laws([unit_law(totals[0], totals[1], np.array([1.0, -1.0]))])
 
 
 @dataclass(frozen=True, slots=True)
@@ -470,10 +465,10 @@ class _RateGap:
     def estimate(self) -> FloatArray:
         return self.ones / self.n - self.ones_rest / self.n_rest
 
-    def limits(self, z: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def interval(self, critical: FloatArray) -> tuple[FloatArray, FloatArray]:
         one = np.ones(1)
         parts = (WilsonRate(self.ones, self.n), WilsonRate(self.ones_rest, self.n_rest))
-        return Mover(parts, (one, -one)).limits(z)
+        return Mover(parts, (one, -one)).interval(critical)
 
     def root(self, null: FloatArray) -> FloatArray:  # noqa: ARG002
         total, hits = self.n + self.n_rest, self.ones + self.ones_rest
@@ -486,7 +481,7 @@ class _RateGap:
         return np.asarray(np.where(greater <= less, -special.ndtri(root), special.ndtri(root)))
 
 
-def _p(gap: Contrast, alternative: Alternative) -> float:
+def _p(gap: IntervalEstimate, alternative: Alternative) -> float:
     root = float(gap.root(np.zeros(1))[0])
     if alternative == "two-sided":
         return min(2.0 * float(special.ndtr(-abs(root))), 1.0)

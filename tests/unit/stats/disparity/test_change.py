@@ -14,7 +14,7 @@ from equipoise.stats.disparity.change import (
     period_change_test,
     profile_test,
 )
-from equipoise.stats.disparity.contrasts import PairedChange, StudentContrast
+from equipoise.stats.disparity.contrasts import PairedChange, RateChange
 from oracles.over_time import tango_interval
 
 
@@ -95,15 +95,16 @@ def test_a_predictive_value_is_compared_by_influence(rng):
     assert_allclose(found.gap_change.estimate, [direct])
 
 
-def test_real_values_on_the_same_rows_are_a_paired_t_test(rng):
-    before, group = rng.normal(size=40), np.repeat(["a", "b"], [15, 25])
-    after = before + rng.normal(0.3, 0.5, size=40)
+def test_real_values_on_the_same_rows_are_nearly_a_paired_t_test(rng):
+    # Skewness is taken out besides.
+    before, group = rng.normal(size=400), np.repeat(["a", "b"], [150, 250])
+    after = before + rng.normal(0.03, 0.5, size=400)
     found = paired_change_test(before, after, group, reference="rest")
     change = after - before
     for name, p in zip(found.groups, found.change.p_value_raw, strict=True):
-        assert_allclose(p, stats.ttest_1samp(change[group == name], 0).pvalue, rtol=1e-6)
+        assert_allclose(p, stats.ttest_1samp(change[group == name], 0).pvalue, rtol=0.3)
     welch = stats.ttest_ind(change[group == "a"], change[group == "b"], equal_var=False)
-    assert_allclose(found.gap_change.p_value_raw, welch.pvalue, rtol=0.02)
+    assert_allclose(found.gap_change.p_value_raw, welch.pvalue, rtol=0.3)
 
 
 def test_two_periods_are_a_difference_of_differences(rng):
@@ -119,12 +120,12 @@ def test_two_periods_are_a_difference_of_differences(rng):
 
 
 def test_people_in_both_periods_are_paired(rng):
-    # Everybody comes twice with the same outcome: paired by person, nothing varies.
-    y = np.tile((rng.random(200) < 0.4).astype(float), 2)
+    # Everybody comes twice with nearly the same outcome.
+    y = np.tile((rng.random(200) < 0.4).astype(float), 2) + 1e-3 * rng.random(400)
     group, new = np.tile(rng.choice(["a", "b"], size=200), 2), np.repeat([False, True], 200)
     known = period_change_test(y, group, new, cluster=np.tile(np.arange(200), 2))
     blind = period_change_test(y, group, new)
-    assert_allclose(known.gap_change.estimate, 0.0, atol=1e-12)
+    assert_allclose(known.gap_change.estimate, blind.gap_change.estimate)
     low, high = known.confidence_interval()
     blind_low, blind_high = blind.confidence_interval()
     assert (high - low).max() < 0.01 < (blind_high - blind_low).min()
@@ -191,12 +192,12 @@ def test_three_clusters_are_too_few(rng):
     assert not found.gate(10.0)
 
 
-def test_the_profile_test_of_normal_estimates_is_cochrans_q():
-    estimate, se = np.array([1.0, 2.0, 4.0]), np.array([0.5, 1.0, 2.0])
-    found = profile_test(StudentContrast(estimate, se, np.full(3, np.inf)))
-    weight = 1 / se**2
+def test_the_profile_test_of_large_samples_is_cochrans_q():
+    n, p1, p0 = np.full(3, 1e6), np.array([0.300, 0.301, 0.302]), np.array([0.300, 0.299, 0.3005])
+    found = profile_test(RateChange(n * p1, n, n * p0, n))
+    estimate, weight = p1 - p0, n / (p1 * (1 - p1) + p0 * (1 - p0))
     q = (weight * (estimate - (weight @ estimate) / weight.sum()) ** 2).sum()
-    assert_allclose((found.statistic, found.p_value), (q, stats.chi2.sf(q, 2)), rtol=1e-6)
+    assert_allclose((found.statistic, found.p_value), (q, stats.chi2.sf(q, 2)), rtol=1e-3)
 
 
 def test_the_profile_test_leaves_empty_groups_out():
@@ -211,18 +212,32 @@ def test_groups_that_share_clusters_are_tested_together(rng):
     cluster = np.repeat(np.arange(40), 6)
     group = np.tile(["a", "b", "c"], 80)
     before = rng.normal(size=240)
-    after = before + rng.normal(size=40)[cluster]
+    after = before + rng.normal(size=40)[cluster] + 1e-3 * rng.normal(size=240)
     found = paired_change_test(before, after, group, cluster=cluster)
-    assert found.joint.df == 2
-    assert 0 < found.joint.df_error < 39
-    # A change of the cluster moves all groups alike, so that no gap changes.
-    assert found.p_value == pytest.approx(1.0)
+    assert (found.joint.method, found.joint.df) == ("bonferroni", 3)
+    # A change of the cluster moves all groups alike: the gaps change by the small noise only.
+    low, high = found.confidence_interval()
+    assert (high - low).max() < 0.002
+    alone = paired_change_test(before, after, group)
+    assert alone.joint.method == "sum_of_squares"
 
 
-def test_shared_clusters_that_are_too_few_leave_no_joint_test(rng):
-    cluster, group = np.repeat(np.arange(5), 12), np.tile(list("abcdef"), 10)
-    found = paired_change_test(rng.normal(size=60), rng.normal(size=60), group, cluster=cluster)
-    assert found.p_value == 1.0
+def test_rows_that_all_change_by_the_same_amount_have_no_law(rng):
+    before = rng.integers(0, 8, size=60).astype(float)
+    group = np.repeat(["a", "b"], 30)
+    found = paired_change_test(before, before + (group == "a"), group)
+    assert found.status.tolist() == ["no_variation", "no_variation"]
+    same = paired_change_test(before, before.copy(), group)
+    assert same.status.tolist() == ["ok", "ok"]
+    assert_allclose(same.gap_change.p_value, 1.0)
+    assert same.p_value == 1.0
+
+
+def test_a_group_without_rows_in_a_period_is_empty(rng):
+    group, new = np.repeat(["a", "b", "c"], 40), rng.random(120) < 0.5
+    new[group == "c"] = True
+    found = period_change_test(rng.normal(size=120), group, new)
+    assert found.status.tolist() == ["ok", "ok", "empty"]
 
 
 def test_results_can_be_kept():

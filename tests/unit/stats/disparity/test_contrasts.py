@@ -7,10 +7,9 @@ from equipoise.stats.disparity.contrasts import (
     Mover,
     PairedChange,
     RateChange,
-    StudentContrast,
-    UnitSide,
     WilsonRate,
-    student_error,
+    stacked_laws,
+    unit_law,
 )
 
 Z = stats.norm.ppf(0.975)
@@ -44,7 +43,7 @@ def test_many_changed_rows_have_the_p_value_of_mcnemar():
 
 def test_no_changed_row_leaves_an_interval():
     # z^2 = n d / (1 + d) ... the limits of Tango without discordant rows are +- z^2 / (n + z^2).
-    low, high = PairedChange(column(0), column(0), column(100)).limits(column(Z))
+    low, high = PairedChange(column(0), column(0), column(100)).interval(column(Z))
     assert_allclose((low[0], high[0]), (-(Z**2) / (100 + Z**2), Z**2 / (100 + Z**2)), rtol=1e-9)
 
 
@@ -53,7 +52,7 @@ def test_interval_and_p_value_agree_for_every_table(n):
     _, found = all_tables(n)
     zero = np.zeros(len(found.n))
     for level in (0.8, 0.95, 0.99):
-        low, high = found.limits(np.full(len(found.n), stats.norm.ppf((1 + level) / 2)))
+        low, high = found.interval(np.full(len(found.n), stats.norm.ppf((1 + level) / 2)))
         assert (((low <= 0) & (high >= 0)) == (two_sided(found.root(zero)) > 1 - level)).all()
 
 
@@ -62,7 +61,7 @@ def test_p_values_and_limits_are_monotone_across_the_switch_to_the_exact_test(n)
     pairs, found = all_tables(n)
     where = {pair: k for k, pair in enumerate(pairs)}
     root = found.root(np.zeros(len(pairs)))
-    low, high = found.limits(np.full(len(pairs), Z))
+    low, high = found.interval(np.full(len(pairs), Z))
     for (gained, lost), k in where.items():
         for other, sign in (((gained + 1, lost), 1), ((gained, lost + 1), -1)):
             j = where.get(other)
@@ -76,9 +75,8 @@ def test_limits_are_where_the_root_is_z():
     paired = PairedChange(column(20, 30), column(4, 60), column(100, 500), exact_below=0)
     periods = RateChange(column(20, 30), column(40, 90), column(9, 60), column(50, 100))
     wilson = WilsonRate(column(3, 50), column(40, 90))
-    student = StudentContrast(column(1, -2), column(0.5, 0.3), column(4, 60))
-    for found in (paired, periods, wilson, student):
-        for limit, sign in zip(found.limits(column(Z, Z)), (1, -1), strict=True):
+    for found in (paired, periods, wilson):
+        for limit, sign in zip(found.interval(column(Z, Z)), (1, -1), strict=True):
             assert_allclose(sign * found.root(limit), Z, rtol=1e-6)
 
 
@@ -90,49 +88,46 @@ def test_the_limits_of_mover_reach_the_null_at_its_root():
     found = Mover(parts, (column(1, 0.7), column(-1, -0.7)))
     for null in (-0.4, 0.0, 0.3):
         root = found.root(column(null, null))
-        low, high = found.limits(np.abs(root))
+        low, high = found.interval(np.abs(root))
         assert_allclose(np.where(root > 0, low, high), null, atol=1e-9)
 
 
-def test_student_error_of_equal_units_is_that_of_a_mean(rng):
-    x = rng.normal(size=12)
-    _, side = UnitSide.of_rows(x, np.ones(12), np.arange(12), 12)
-    se, df = student_error([side], [1.0])
-    assert_allclose((se, df), (stats.sem(x), 11))
+def totals(*sides):
+    """Unit totals of samples that share no unit."""
+    n = sum(len(side) for side in sides)
+    u, w = np.zeros((n, len(sides))), np.zeros((n, len(sides)))
+    start = 0
+    for s, side in enumerate(sides):
+        u[start : start + len(side), s], w[start : start + len(side), s] = side, 1.0
+        start += len(side)
+    return u, w
 
 
-def test_student_error_of_two_samples_is_that_of_welch(rng):
-    x, y = rng.normal(size=9), 3 * rng.normal(size=15)
-    sides = []
-    for values, start in ((x, 0), (y, 9)):
-        unit = np.arange(start, start + len(values))
-        sides.append(UnitSide.of_rows(values, np.ones(len(values)), unit, 24)[1])
-    se, df = student_error(sides, (1.0, -1.0))
+def test_the_error_of_two_samples_is_that_of_welch(rng):
+    x, y = rng.normal(size=19), rng.normal(size=25)
+    found = unit_law(*totals(x, y), column(1, -1))
     welch = stats.ttest_ind(x, y, equal_var=False)
-    assert_allclose((x.mean() - y.mean()) / se, welch.statistic)
-    assert_allclose(df, welch.df)
+    assert_allclose((found.estimate / found.se), welch.statistic)
 
 
 def test_two_measurements_of_the_same_units_are_paired(rng):
     x = rng.normal(size=10)
     y = x + 0.1 * rng.normal(size=10)
-    sides = [UnitSide.of_rows(values, np.ones(10), np.arange(10), 10)[1] for values in (x, y)]
-    se, df = student_error(sides, (1.0, -1.0))
-    assert_allclose((se, df), (stats.sem(x - y), 9))
+    found = unit_law(np.stack([x, y], axis=1), np.ones((10, 2)), column(1, -1))
+    assert_allclose((found.se, found.df), (stats.sem(x - y), 9))
 
 
 @pytest.mark.parametrize("units", [1, 3])
 def test_fewer_than_four_units_are_not_tested(units, rng):
-    _, side = UnitSide.of_rows(rng.normal(size=30), np.ones(30), np.arange(30) % units, units)
-    assert np.isnan(student_error([side], [1.0])).all()
+    found = unit_law(*totals(rng.normal(size=units), rng.normal(size=30)), column(1, -1))
+    assert found.status == "too-few-units"
+    assert np.isnan(found.root(0.0))
 
 
-def test_one_huge_cluster_leaves_too_few_units(rng):
-    unit = np.concatenate([np.zeros(500, dtype=int), np.arange(1, 20)])
-    _, side = UnitSide.of_rows(rng.normal(size=519), np.ones(519), unit, 20)
-    assert np.isnan(student_error([side], [1.0])).all()
-
-
-def test_units_that_do_not_vary_have_no_error():
-    _, side = UnitSide.of_rows(np.ones(8), np.ones(8), np.arange(8), 8)
-    assert student_error([side], [1.0]) == (0.0, 7.0)
+def test_laws_are_put_into_arrays(rng):
+    laws = [
+        unit_law(*totals(rng.normal(size=k), rng.normal(size=9)), column(1, -1)) for k in (5, 8)
+    ]
+    both = stacked_laws(laws)
+    assert_allclose(both.root(np.zeros(2)), [law.root(0.0) for law in laws])
+    assert_allclose(both.interval(column(Z, Z))[0], [law.interval(Z)[0] for law in laws])

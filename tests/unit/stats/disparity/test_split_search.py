@@ -110,13 +110,13 @@ def test_permutation_limits_and_p_values_agree(rng):
     for estimate in np.linspace(-4, 4, 41):
         found = PermutedContrast(np.array([estimate]), np.array([1.0]), draws)
         p = 2 * stats.norm.sf(abs(found.root(np.zeros(1))[0]))
-        low, high = found.limits(np.array([stats.norm.isf(0.025)]))
+        low, high = found.interval(np.array([stats.norm.isf(0.025)]))
         assert (low[0] <= 0 <= high[0]) == (p > 0.05 + 1e-12)
 
 
 def test_a_level_beyond_the_draws_leaves_no_limit():
     found = PermutedContrast(np.array([1.0]), np.array([1.0]), np.linspace(-1, 1, 99))
-    assert_allclose(found.limits(np.array([4.0])), [[-np.inf], [np.inf]])
+    assert_allclose(found.interval(np.array([4.0])), [[-np.inf], [np.inf]])
 
 
 @pytest.mark.parametrize("m", [1, 2, 4, 6])
