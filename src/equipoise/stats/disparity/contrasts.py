@@ -76,6 +76,11 @@ class PairedChange:
     exact_below : int, default 10
         With fewer changed rows the test of no change is exact: gained is binomial with probability
         1/2 given gained + lost. The limits reach zero wherever that test does not reject.
+
+    Notes
+    -----
+    By enumeration up to 300 rows, the test of no change at a nominal 5% rejects at most .054 when
+    up to half of the rows change, and .065 when all of them do; at 1%, at most .010 and .0135.
     """
 
     gained: FloatArray
