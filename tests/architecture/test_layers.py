@@ -20,6 +20,7 @@ ALLOWED = {
     "design": LEAVES | {"stats"},
     "search": LEAVES | {"stats", "data"},
     "mitigation": LEAVES | {"stats"},
+    "monitoring": LEAVES | {"stats"},
     "audits": LEAVES | {"moments", "stats", "data", "results", "search", "design"},
     "plans": LEAVES | {"audits", "results", "data"},
     "plot": LEAVES | {"audits", "results", "stats", "design"},

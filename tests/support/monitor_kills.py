@@ -54,7 +54,8 @@ def kill_repeatedly(folder, kills, seed=0):
         os.close(write)
         with os.fdopen(read) as stream:
             first = stream.readline()
-            time.sleep(chance.uniform(0.0, 0.05))
+            # Short ones hit the first write, long ones a later one.
+            time.sleep(chance.uniform(0.0, chance.choice([0.02, 0.3])))
             os.kill(child, signal.SIGKILL)
             rest = stream.read()
         os.waitpid(child, 0)
