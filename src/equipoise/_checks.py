@@ -21,16 +21,26 @@ __all__ = [
     "check_rng",
     "nearest",
     "quoted",
+    "shown",
 ]
 
 
 LARGEST = 1e70
 """Numbers beyond this are refused: engines take fourth powers, which would not be finite."""
 
+LONGEST_SHOWN = 300
+"""Characters of a name or a path that a message shows whole."""
+
 
 def quoted(names: Iterable[object]) -> str:
     """Write names as ``'a', 'b', 'c'``."""
     return ", ".join(repr(str(name)) for name in names)
+
+
+def shown(value: object) -> str:
+    """Write a name or a path as ``'a'``; a long one loses its middle."""
+    text = repr(str(value))
+    return text if len(text) <= LONGEST_SHOWN else f"{text[:90]} ... {text[-90:]}"
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -12,6 +12,7 @@
     ├── EstimationError (ArithmeticError)       the numbers have no answer
     │   ├── ConvexHullError
     │   └── ConvergenceError
+    ├── ResourceError (OSError)                 memory, disk or a cluster gave out
     └── MissingDependencyError (ImportError)    an optional package is absent
     EquipoiseWarning (UserWarning)
     ├── ApproximationWarning
@@ -32,6 +33,7 @@ __all__ = [
     "MissingDependencyError",
     "MissingValuesError",
     "NotBinaryError",
+    "ResourceError",
     "SmallGroupWarning",
 ]
 
@@ -74,6 +76,10 @@ class ConvexHullError(EstimationError):
 
 class ConvergenceError(EstimationError):
     """An iteration stopped before it reached its tolerance."""
+
+
+class ResourceError(EquipoiseError, OSError):
+    """The machine gave out, not the data: memory, disk, a stream or a cluster."""
 
 
 class MissingDependencyError(EquipoiseError, ImportError):

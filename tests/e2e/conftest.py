@@ -1,10 +1,14 @@
-"""A headless Chromium for the tests of the report."""
+"""The command line in this process, a table for it, and a headless Chromium for the report."""
 
 import json
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+from equipoise.cli.app import main
+from support.command_line import Done
 
 AXE = Path(__file__).parent / "node_modules" / "axe-core" / "axe.min.js"
 
@@ -20,6 +24,36 @@ FLAGS = (
     "--disable-dev-shm-usage",
     "--window-size=1280,900",
 )
+
+
+@pytest.fixture
+def run(capsys, monkeypatch):
+    """Run the command line in this process, in a folder."""
+
+    def run_in(*arguments, cwd="."):
+        monkeypatch.chdir(cwd)
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as left:
+            main([str(argument) for argument in arguments])
+        written = capsys.readouterr()
+        return Done(left.value.code, written.out, written.err)
+
+    return run_in
+
+
+@pytest.fixture
+def loans(tmp_path):
+    """Applicants of two groups approved at 70% and 45%."""
+    rng = np.random.default_rng(5)
+    n = 600
+    sex = np.where(np.arange(n) % 2, "M", "F")
+    approved = (rng.random(n) < np.where(sex == "M", 0.7, 0.45)).astype(int)
+    repaid = (rng.random(n) < 0.6).astype(int)
+    score = np.round(rng.random(n), 3)
+    lines = [f"{a},{b},{c},{d}" for a, b, c, d in zip(sex, approved, repaid, score, strict=True)]
+    file = tmp_path / "loans.csv"
+    file.write_text("sex,approved,repaid,credit_score\n" + "\n".join(lines) + "\n")
+    return file
 
 
 class Browser:

@@ -8,101 +8,11 @@ import subprocess
 import sys
 import tomllib
 import xml.etree.ElementTree as ET
-from pathlib import Path
 
-import numpy as np
 import pytest
 
 import equipoise
-from equipoise.cli.app import main
-
-PLANS = Path(equipoise.__file__).parent / "plans" / "templates"
-MODULE = ("-m", "equipoise.cli.app")
-SRC = str(Path(equipoise.__file__).parents[1])
-
-
-class Done:
-    """How a run ended."""
-
-    def __init__(self, returncode, stdout, stderr):
-        self.returncode, self.stdout, self.stderr = returncode, stdout, stderr
-
-
-@pytest.fixture
-def run(capsys, monkeypatch):
-    """Run the command line in this process, in a folder."""
-
-    def run_in(*arguments, cwd="."):
-        monkeypatch.chdir(cwd)
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as left:
-            main([str(argument) for argument in arguments])
-        written = capsys.readouterr()
-        return Done(left.value.code, written.out, written.err)
-
-    return run_in
-
-
-def start(code, *arguments, cwd):
-    """Run the command line in a process of its own."""
-    return subprocess.Popen(
-        [sys.executable, *code, *map(str, arguments)],
-        cwd=cwd,
-        env=os.environ | {"PYTHONPATH": SRC, "OMP_NUM_THREADS": "1"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-def complaint(done):
-    """The single line of a run that went wrong."""
-    assert done.returncode == 2, done.stderr
-    assert done.stdout == ""
-    lines = [line for line in done.stderr.splitlines() if not line.startswith("check ")]
-    assert len(lines) == 1, done.stderr
-    assert "Traceback" not in done.stderr
-    return lines[0]
-
-
-@pytest.fixture
-def loans(tmp_path):
-    """Applicants of two groups approved at 70% and 45%."""
-    rng = np.random.default_rng(5)
-    n = 600
-    sex = np.where(np.arange(n) % 2, "M", "F")
-    approved = (rng.random(n) < np.where(sex == "M", 0.7, 0.45)).astype(int)
-    repaid = (rng.random(n) < 0.6).astype(int)
-    score = np.round(rng.random(n), 3)
-    lines = [f"{a},{b},{c},{d}" for a, b, c, d in zip(sex, approved, repaid, score, strict=True)]
-    file = tmp_path / "loans.csv"
-    file.write_text("sex,approved,repaid,credit_score\n" + "\n".join(lines) + "\n")
-    return file
-
-
-PLAN = """
-[data]
-path = "loans.csv"
-group = "sex"
-y_pred = "approved"
-
-[[check]]
-id = "gaps"
-question = "disparity"
-metric = "selection_rate"
-
-[[check]]
-id = "within"
-question = "certify"
-metric = "selection_rate"
-margin = {margin}
-"""
-
-
-def write_plan(folder, margin=0.3, text=PLAN):
-    file = folder / "audit.toml"
-    file.write_text(text.format(margin=margin), encoding="utf-8")
-    return file
+from support.command_line import MODULE, PLAN, SRC, complaint, start, write_plan
 
 
 def test_init_then_audit_then_report(run, loans):
@@ -334,8 +244,8 @@ def test_a_full_disk_leaves_neither_a_file_nor_a_part_of_it(run, loans):
     before = sorted(folder.iterdir())
     process = start(["-c", code], "audit", plan, "--output", "report.html", "--quiet", cwd=folder)
     _, errors = process.communicate(timeout=120)
-    assert process.returncode == 2
-    assert "'report.html' cannot be written: File too large." in errors
+    assert process.returncode == 3
+    assert errors == "equipoise: 'report.html' cannot be written: File too large.\n"
     assert (folder / "report.html").read_text() == "the old report"
     assert sorted(folder.iterdir()) == before
 
@@ -354,7 +264,7 @@ def test_an_interrupt_is_one_line_and_leaves_nothing_half_written(run, loans):
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert errors.splitlines()[-1] == "equipoise: interrupted; no file was changed."
+    assert errors.splitlines()[-1] == "equipoise: interrupted; no file is half written."
     assert "Traceback" not in errors
     assert sorted(folder.iterdir()) == before
 

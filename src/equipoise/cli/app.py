@@ -1,10 +1,8 @@
 """The command line: ``equipoise``.
 
-Results go to stdout, messages and progress to stderr. Exit codes: 0 done; 1 the gate asked for by
-``--fail-on`` tripped; 2 wrong usage or data, one line, no traceback; 130 interrupted.
+Results go to stdout, messages and progress to stderr; `equipoise.cli.ending` has the exit codes.
 """
 
-import os
 import sys
 
 import typer
@@ -12,13 +10,12 @@ import typer
 from equipoise._version import __version__
 from equipoise.cli import design
 from equipoise.cli.audit import audit, demo
+from equipoise.cli.ending import exit_code
 from equipoise.cli.init import init
 from equipoise.cli.report import report
-from equipoise.exceptions import EquipoiseError
+from equipoise.cli.streams import keep_streams
 
 __all__ = ["app", "main"]
-
-INTERRUPTED = 130
 
 app = typer.Typer(
     name="equipoise",
@@ -52,45 +49,11 @@ def options(
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and leave with its exit code."""
-    if sys.stdout is sys.__stdout__ and sys.stdout is not None and sys.stderr is not None:
-        _keep_stdout()
-    for stream in (sys.stdout, sys.stderr):
-        # A terminal that cannot show a group's name shows "?" instead of stopping the audit; a
-        # stream that the caller closed is `None`.
-        if stream is not None:
-            stream.reconfigure(errors="replace")  # type: ignore[union-attr]
-    sys.exit(_run(arguments))
-
-
-def _keep_stdout() -> None:
-    """Keep stdout for results: what a solver prints on its own account goes to stderr."""
-    shared = sys.stdout
-    own = os.dup(shared.fileno())
-    os.dup2(sys.stderr.fileno(), shared.fileno())
-    sys.stdout = os.fdopen(own, "w", encoding=shared.encoding, buffering=1)
-
-
-def _run(arguments: list[str] | None) -> int:
+    keep_streams()
     command = typer.main.get_command(app)
-    try:
-        code = command.main(arguments, prog_name="equipoise", standalone_mode=False)
-    except typer.TyperException as error:
-        words = error.format_message()
-        # Without any argument the message is the help of the command.
-        _complain(words if "\n" in words else f"equipoise: {words} See `equipoise --help`.")
-        return 2
-    except EquipoiseError as error:
-        _complain(f"equipoise: {' '.join(str(error).split())}")
-        return 2
-    except (KeyboardInterrupt, typer.Abort):
-        code = INTERRUPTED
-    if code == INTERRUPTED:
-        _complain("equipoise: interrupted; no file was changed.")
-    return code if isinstance(code, int) else 0
-
-
-def _complain(words: str) -> None:
-    typer.echo(words, err=True)
+    sys.exit(
+        exit_code(lambda: command.main(arguments, prog_name="equipoise", standalone_mode=False))
+    )
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from equipoise._typing import Engine, FailOn
-from equipoise.cli.files import check_writable
+from equipoise.cli.files import check_outputs
 
 __all__ = ["audit", "demo"]
 
@@ -44,11 +44,13 @@ def audit(
 ) -> None:
     """Ask the questions of a plan; print findings, write the report."""
     from equipoise.cli.delivery import STDOUT, answered, deliver
+    from equipoise.data.fingerprint import sources
     from equipoise.plans.gate import tripped
     from equipoise.plans.plan import read_plan
 
-    check_writable(output, None if json_file == STDOUT else json_file, junit)
     asked = read_plan(plan)
+    outputs = (output, None if json_file == STDOUT else json_file, junit)
+    check_outputs(*outputs, inputs={"the plan": [plan], "the data": sources(asked.path)})
     dossier = answered(asked, engine, quiet=quiet or json_file == STDOUT)
     stopped = tripped(dossier.checks, fail_on)
     deliver(dossier, output, json_file, junit, fail_on, quiet=quiet)
@@ -69,7 +71,7 @@ def demo(
     from equipoise.cli.delivery import STDOUT, answered, deliver
     from equipoise.plans.plan import read_plan
 
-    check_writable(output, None if json_file == STDOUT else json_file, junit)
+    check_outputs(output, None if json_file == STDOUT else json_file, junit, inputs={})
     with as_file(files("equipoise.plans") / "templates") as folder:
         dossier = answered(
             read_plan(folder / "demo.toml"), "duckdb", quiet=quiet or json_file == STDOUT

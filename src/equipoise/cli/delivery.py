@@ -1,8 +1,6 @@
 """What ``equipoise audit`` does with a plan: progress, tables on stdout, files."""
 
 import json
-import os
-import sys
 import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +11,7 @@ import typer
 from equipoise._typing import Engine, FailOn
 from equipoise.audits.progress import drawn_on
 from equipoise.cli.files import write_all
+from equipoise.exceptions import ResourceError
 from equipoise.plans.dossier import Dossier
 from equipoise.plans.gate import junit_xml, outcome
 from equipoise.plans.plan import Plan, PlannedCheck
@@ -88,18 +87,16 @@ def deliver(
         from equipoise.report.html import html_report
 
         texts[output] = html_report(dossier)
-    _print(results if json_file == STDOUT else findings(dossier, quiet=quiet))
+    lost = None
+    try:
+        typer.echo(results if json_file == STDOUT else findings(dossier, quiet=quiet), nl=False)
+    except ResourceError as error:
+        lost = error  # the files are still wanted
     write_all(texts)
+    if lost is not None:
+        raise lost
     if texts and not quiet:
         typer.echo(f"wrote {', '.join(map(str, texts))}", err=True)
-
-
-def _print(text: str) -> None:
-    try:
-        typer.echo(text, nl=False)
-    except BrokenPipeError:
-        # The reader has gone (`equipoise audit ... | head`); the files are still wanted.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def findings(dossier: Dossier, *, quiet: bool) -> str:

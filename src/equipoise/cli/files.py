@@ -1,68 +1,186 @@
-"""Output files: checked before the work, written whole or not at all."""
+"""Output files: checked before the work, staged beside their targets, renamed together at the end.
 
+A file that is there keeps its mode, a new one gets what the umask allows. A symbolic link is
+followed: the file that it leads to is replaced, the link stays. What a killed run has left behind
+is recognised by its name and its lock, and removed by the next run that writes to the folder.
+"""
+
+import fcntl
 import os
-import tempfile
-from collections.abc import Mapping
+import secrets
+import signal
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from equipoise.exceptions import InvalidParameterError
+from equipoise._checks import shown
+from equipoise.exceptions import InvalidParameterError, ResourceError
 
-__all__ = ["check_writable", "write_all"]
+__all__ = ["check_outputs", "write_all"]
+
+STAGED = ".equipoise-{}.part"
+KINDS = {
+    stat.S_IFDIR: "a folder",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFLNK: "a link that leads to itself",
+}
 
 
-def check_writable(*files: Path | None) -> None:
-    """Raise before any work is done when a file could not be written afterwards."""
+def check_outputs(*files: Path | None, inputs: Mapping[str, Sequence[Path]]) -> None:
+    """Raise before any work is done when a file could not, or must not, be written afterwards.
+
+    Parameters
+    ----------
+    *files : Path or None
+        The outputs that were asked for.
+    inputs : mapping of str to sequence of Path
+        Files that must stay as they are, by what they are: ``{"the data": [...]}``.
+    """
+    taken = [(place, what) for what, places in inputs.items() for place in places]
     for file in files:
         if file is None:
             continue
-        folder = file.parent
-        if not folder.is_dir():
-            raise InvalidParameterError(
-                f"Folder {str(folder)!r} for {file.name!r} does not exist. Create it first."
-            )
-        if file.is_dir() or not os.access(folder, os.W_OK):
-            raise InvalidParameterError(f"{str(file)!r} cannot be written: no permission.")
+        _check_place(file)
+        for other, what in taken:
+            if _same(file, other):
+                raise InvalidParameterError(
+                    f"{shown(file)} is {what}, which would be lost. Name another file."
+                )
+        taken.append((file, "another output too"))
 
 
-def write_all(texts: Mapping[Path, str]) -> None:
-    """Write every file beside its target and rename at the end, so that none is ever half there.
+def _check_place(file: Path) -> None:
+    target = _followed(file)
+    if not target.parent.is_dir():
+        raise InvalidParameterError(
+            f"Folder {shown(file.parent)} for {shown(file.name)} does not exist. Create it first."
+        )
+    try:
+        kind = stat.S_IFMT(target.lstat().st_mode)
+    except FileNotFoundError:
+        kind = stat.S_IFREG
+    except OSError as error:
+        raise InvalidParameterError(
+            f"{shown(file)} cannot be written: {error.strerror}."
+        ) from error
+    if kind != stat.S_IFREG:
+        raise InvalidParameterError(
+            f"{shown(file)} is {KINDS[kind]}; an output is a file that is written whole."
+        )
+    if not all(os.access(place, os.W_OK) for place in (target.parent, target) if place.exists()):
+        raise InvalidParameterError(f"{shown(file)} cannot be written: no permission.")
+
+
+def _followed(file: Path) -> Path:
+    """Return where a path leads to, through every link."""
+    return Path(os.path.realpath(file))
+
+
+def _same(file: Path, other: Path) -> bool:
+    try:
+        return file.samefile(other)
+    except OSError:
+        return _followed(file) == _followed(other)
+
+
+def write_all(texts: Mapping[Path, str], *, errors: str = "replace") -> None:
+    """Write every file beside its target, then rename all: none is ever half there.
 
     Parameters
     ----------
     texts : mapping of Path to str
         What goes where.
+    errors : str
+        How characters are written that UTF-8 does not have.
 
     Raises
     ------
-    InvalidParameterError
-        When a file cannot be written; no target is then changed.
+    ResourceError
+        When a file cannot be written, on a full disk for instance; no target is then changed.
     """
-    ready: dict[Path, Path] = {}
+    with ExitStack() as staged:
+        parts = {}
+        for file, text in texts.items():
+            target = _followed(file)
+            with _named(file):
+                _remove_stale(target.parent)
+                content = text.encode("utf-8", errors=errors)
+                parts[file] = staged.enter_context(_staged(target, content)), target
+        with _undisturbed():
+            for file, (part, target) in parts.items():
+                with _named(file):
+                    part.replace(target)
+
+
+@contextmanager
+def _named(file: Path) -> Iterator[None]:
     try:
-        for target, text in texts.items():
-            try:
-                ready[target] = _beside(target)
-                with ready[target].open("w", encoding="utf-8", errors="replace") as stream:
-                    stream.write(text)
-                    stream.flush()
-                    os.fsync(stream.fileno())
-            except OSError as error:
-                raise InvalidParameterError(
-                    f"{str(target)!r} cannot be written: {error.strerror}."
-                ) from error
-        for target, written in ready.items():
-            written.replace(target)
+        yield
+    except OSError as error:
+        raise ResourceError(f"{shown(file)} cannot be written: {error.strerror}.") from error
+
+
+@contextmanager
+def _staged(target: Path, content: bytes) -> Iterator[Path]:
+    """Write a file beside its target, with its mode; it is gone at the end unless renamed."""
+    part, handle = _locked_part(target.parent)
+    try:
+        with suppress(FileNotFoundError):
+            _keep_rights(handle, target.stat())
+        with open(handle, "wb", closefd=False) as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(handle)
+        yield part
     finally:
-        for written in ready.values():
-            written.unlink(missing_ok=True)
+        part.unlink(missing_ok=True)
+        os.close(handle)
 
 
-def _beside(target: Path) -> Path:
-    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
-    os.close(handle)
-    written = Path(name)
-    # mkstemp makes a private file; a report gets the rights that any new file would get.
-    mask = os.umask(0)
-    os.umask(mask)
-    written.chmod(0o666 & ~mask)
-    return written
+def _locked_part(folder: Path) -> tuple[Path, int]:
+    while True:
+        part = folder / STAGED.format(secrets.token_hex(8))
+        handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        with suppress(OSError):  # a disk without locks: then nothing is ever taken for stale
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        if os.fstat(handle).st_nlink:
+            return part, handle
+        os.close(handle)  # a run that tidies up came between
+
+
+def _keep_rights(handle: int, old: os.stat_result) -> None:
+    mode = stat.S_IMODE(old.st_mode)
+    try:
+        os.fchown(handle, old.st_uid if os.geteuid() == 0 else -1, old.st_gid)
+    except PermissionError:
+        mode &= ~stat.S_IRWXG  # meant for another group
+    os.fchmod(handle, mode)
+
+
+def _remove_stale(folder: Path) -> None:
+    """Remove what a killed run has staged: files of which no process holds the lock."""
+    for part in folder.glob(STAGED.format("*")):
+        with suppress(OSError):  # another's, or in use
+            handle = os.open(part, os.O_RDONLY | os.O_NOFOLLOW)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                part.unlink()
+            finally:
+                os.close(handle)
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Let no signal come between two renames: from here on the run is done."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    for number in before:
+        signal.signal(number, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

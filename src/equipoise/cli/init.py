@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from equipoise._typing import Template
-from equipoise.cli.files import check_writable, write_all
+from equipoise.cli.files import check_outputs, write_all
 from equipoise.exceptions import InvalidParameterError
 
 if TYPE_CHECKING:
@@ -36,10 +36,11 @@ def init(
     force: Annotated[bool, typer.Option("--force", help="Replace an existing plan.")] = False,
 ) -> None:
     """Look at a table, guess the roles of its columns, write a plan."""
+    from equipoise.data.fingerprint import sources
     from equipoise.data.profile import profile
     from equipoise.plans.draft import draft, draft_text
 
-    check_writable(output)
+    check_outputs(output, inputs={"the data": sources(data)})
     if output.exists() and not force:
         raise InvalidParameterError(
             f"{str(output)!r} exists. Pass `--force` to replace it, or another `--output`."

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from equipoise.cli.files import check_writable, write_all
+from equipoise.cli.files import check_outputs, write_all
 from equipoise.exceptions import InvalidParameterError
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def report(
     """Rebuild the report from results, without the data."""
     from equipoise.report.html import html_report
 
-    check_writable(output)
+    check_outputs(output, inputs={"the results": [results]})
     write_all({output: html_report(_read(results))})
     typer.echo(f"wrote {output}", err=True)
 

@@ -2,10 +2,11 @@
 
 import glob
 import hashlib
+import os
 from pathlib import Path
 from typing import Any
 
-__all__ = ["fingerprint"]
+__all__ = ["fingerprint", "sources"]
 
 
 def fingerprint(path: str) -> list[dict[str, Any]]:
@@ -21,14 +22,17 @@ def fingerprint(path: str) -> list[dict[str, Any]]:
     list of dict
         With ``name``, ``bytes`` and ``sha256``.
     """
-    place = Path(path)
-    if place.is_dir():
-        files = sorted(place.rglob("*.parquet"))
-    elif place.exists():
-        files = [place]
-    else:
-        files = [Path(name) for name in sorted(glob.glob(path, recursive=True))]  # noqa: PTH207
-    return [_identity(file) for file in files]
+    return [_identity(file) for file in sources(path)]
+
+
+def sources(path: str) -> list[Path]:
+    """Return every file behind a path, in order of name; none where there is none."""
+    # Unlike the methods of `Path`, these take a name that no file can have for one that none has.
+    if os.path.isdir(path):  # noqa: PTH112
+        return sorted(Path(path).rglob("*.parquet"))
+    if os.path.exists(path):  # noqa: PTH110
+        return [Path(path)]
+    return [Path(name) for name in sorted(glob.glob(path, recursive=True))]  # noqa: PTH207
 
 
 def _identity(file: Path) -> dict[str, Any]:
