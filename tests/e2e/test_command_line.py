@@ -31,7 +31,7 @@ def test_init_then_audit_then_report(run, loans):
     assert "check 1: disparity-selection_rate" in audited.stderr
     assert re.search(r"The plan asks \d questions, each at its own level", audited.stdout)
     results = json.loads((folder / "results.json").read_text(encoding="utf-8"))
-    assert results["schema_version"] == 1
+    assert results["schema_version"] == 2
     assert results["data"]["files"][0]["bytes"] == loans.stat().st_size
     assert results["data"]["rows"] == 600
 
