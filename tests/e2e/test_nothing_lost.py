@@ -159,6 +159,22 @@ def test_a_run_that_is_terminated_says_so_and_leaves_nothing(loans, number, code
     assert sorted(folder.iterdir()) == before
 
 
+def test_an_interrupt_that_a_library_swallows_is_repeated(loans):
+    code = (
+        "import os, signal, sys, time, equipoise.cli.delivery as delivery\n"
+        "from equipoise.cli.app import main\n"
+        "def swallowing(*args, **options):\n"
+        "    try: os.kill(os.getpid(), signal.SIGINT)\n"
+        "    except KeyboardInterrupt: time.sleep(60)\n"
+        "delivery.execute = swallowing\n"
+        "main(sys.argv[1:])\n"
+    )
+    process = start(["-c", code], "audit", write_plan(loans.parent), cwd=loans.parent)
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert errors == "equipoise: interrupted; no file is half written.\n"
+
+
 def test_a_run_terminated_while_it_writes_removes_its_parts(loans):
     folder = loans.parent
     code = (

@@ -22,34 +22,38 @@ from equipoise.exceptions import EquipoiseError, ResourceError
 __all__ = ["exit_code"]
 
 WRONG, BROKEN, SIGNALLED = 2, 3, 128
-STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM)
+AGAIN = 1.0
+"""Seconds after which a run that has not ended is stopped again."""
 LONGEST_REASON = 200
 
 
 def exit_code(command: Callable[[], object]) -> int:
     """Call a command; say in one line on stderr what stopped it, and return the exit code."""
+    received: list[int] = []
     words = ""
-    with _stopped_by() as received:
-        try:
+    try:
+        with _stopped_by(received):
             code = command()
             if sys.stdout is not None:
                 sys.stdout.flush()
-        except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001  (the last place to catch it)
-            code, words = _failed(error)
-        if received:
-            code, words = _stopped(received[0])
-        if words:
-            typer.echo(words, err=True)
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001  (the last place to catch it)
+        code, words = _failed(error)
+    if received:
+        code, words = _stopped(received[0])
+    if words:
+        typer.echo(words, err=True)
     return code if isinstance(code, int) else 0
 
 
 @contextmanager
-def _stopped_by() -> Iterator[list[int]]:
+def _stopped_by(received: list[int]) -> Iterator[None]:
     """Turn signals into exceptions, so that a run ends tidily; list those that came."""
-    received: list[int] = []
 
     def stop(number: int, _: FrameType | None) -> None:
         received.append(number)
+        # A library that calls back may swallow the exception: ask again until the run has ended.
+        signal.setitimer(signal.ITIMER_REAL, AGAIN)
         raise KeyboardInterrupt
 
     before = {number: signal.getsignal(number) for number in STOPPING}
@@ -57,8 +61,9 @@ def _stopped_by() -> Iterator[list[int]]:
         if handler != signal.SIG_IGN:  # `nohup`, or the background of a shell
             signal.signal(number, stop)
     try:
-        yield received
+        yield
     finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
         for number, handler in before.items():
             signal.signal(number, handler)
 

@@ -176,7 +176,8 @@ def _remove_stale(folder: Path) -> None:
 @contextmanager
 def _undisturbed() -> Iterator[None]:
     """Let no signal come between two renames: from here on the run is done."""
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    stopping = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM)
+    before = {number: signal.getsignal(number) for number in stopping}
     for number in before:
         signal.signal(number, signal.SIG_IGN)
     try:
