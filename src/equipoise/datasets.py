@@ -74,7 +74,7 @@ def load_compas_counts() -> Any:
     7214
     """
     with resources.as_file(resources.files("equipoise") / "compas_counts.csv") as path:
-        return connection().read_csv(str(path)).to_arrow_table()
+        return connection(str(path)).read_csv(str(path)).to_arrow_table()
 
 
 def fetch_compas() -> Any:
@@ -85,7 +85,8 @@ def fetch_compas() -> Any:
     pyarrow.Table
         All columns of the source; the score is `decile_score`, the outcome `two_year_recid`.
     """
-    return connection().read_csv(str(_path(COMPAS))).to_arrow_table()
+    path = str(_path(COMPAS))
+    return connection(path).read_csv(path).to_arrow_table()
 
 
 def fetch_adult(part: str = "train") -> Any:
@@ -105,8 +106,9 @@ def fetch_adult(part: str = "train") -> Any:
     if part not in sources:
         raise DataError(f"`part` must be 'train' or 'test'; got {part!r}.")
     source, skip = sources[part]
-    relation = connection().read_csv(
-        str(_path(source)),
+    path = str(_path(source))
+    relation = connection(path).read_csv(
+        path,
         header=False,
         names=ADULT_COLUMNS,
         skiprows=skip,

@@ -149,7 +149,7 @@ def test_what_a_solver_prints_does_not_spoil_the_json(loans):
     process = start(
         ["-c", code], "audit", write_plan(loans.parent), "--json", "-", cwd=loans.parent
     )
-    stdout, stderr = process.communicate(timeout=60)
+    stdout, stderr = process.communicate(timeout=300)
     assert len(json.loads(stdout)["checks"]) == 2
     assert "solver: done" in stderr
 
@@ -163,7 +163,7 @@ def test_a_closed_stream_does_not_stop_the_audit(loans, closed):
         cwd=loans.parent,
         env=os.environ | {"PYTHONPATH": SRC},
         capture_output=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 0, done.stderr
@@ -243,7 +243,7 @@ def test_a_full_disk_leaves_neither_a_file_nor_a_part_of_it(run, loans):
     plan = write_plan(folder)
     before = sorted(folder.iterdir())
     process = start(["-c", code], "audit", plan, "--output", "report.html", "--quiet", cwd=folder)
-    _, errors = process.communicate(timeout=120)
+    _, errors = process.communicate(timeout=300)
     assert process.returncode == 3
     assert errors == "equipoise: 'report.html' cannot be written: File too large.\n"
     assert (folder / "report.html").read_text() == "the old report"
@@ -262,7 +262,7 @@ def test_an_interrupt_is_one_line_and_leaves_nothing_half_written(run, loans):
     while not process.stderr.readline().startswith("check 3"):
         pass
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=300)
     assert process.returncode == 130
     assert errors.splitlines()[-1] == "equipoise: interrupted; no file is half written."
     assert "Traceback" not in errors
@@ -273,7 +273,7 @@ def test_a_reader_that_leaves_early_is_no_error(run, loans):
     plan = write_plan(loans.parent)
     process = start(MODULE, "audit", plan, cwd=loans.parent)
     process.stdout.close()
-    _, errors = process.communicate(timeout=120)
+    _, errors = process.communicate(timeout=300)
     assert process.returncode == 0
     assert "Traceback" not in errors
 

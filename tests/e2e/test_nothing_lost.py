@@ -153,7 +153,7 @@ def test_a_run_that_is_terminated_says_so_and_leaves_nothing(loans, number, code
     while not process.stderr.readline().startswith("check 3"):
         pass
     process.send_signal(number)
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=300)
     assert process.returncode == code
     assert errors.splitlines()[-1] == "equipoise: terminated; no file is half written."
     assert sorted(folder.iterdir()) == before
@@ -165,12 +165,12 @@ def test_an_interrupt_that_a_library_swallows_is_repeated(loans):
         "from equipoise.cli.app import main\n"
         "def swallowing(*args, **options):\n"
         "    try: os.kill(os.getpid(), signal.SIGINT)\n"
-        "    except KeyboardInterrupt: time.sleep(60)\n"
+        "    except KeyboardInterrupt: time.sleep(600)\n"
         "delivery.execute = swallowing\n"
         "main(sys.argv[1:])\n"
     )
     process = start(["-c", code], "audit", write_plan(loans.parent), cwd=loans.parent)
-    _, errors = process.communicate(timeout=30)
+    _, errors = process.communicate(timeout=300)
     assert process.returncode == 130
     assert errors == "equipoise: interrupted; no file is half written.\n"
 
@@ -189,7 +189,7 @@ def test_a_run_terminated_while_it_writes_removes_its_parts(loans):
     process = start(
         ["-c", code], "audit", plan, "--output", "a.html", "--json", "a.json", cwd=folder
     )
-    process.communicate(timeout=60)
+    process.communicate(timeout=300)
     assert process.returncode == 143
     assert sorted(folder.iterdir()) == before
 
@@ -210,7 +210,7 @@ def test_a_signal_between_two_renames_comes_too_late(loans):
         *(["-c", code], "audit", write_plan(folder), "--output", "a.html", "--json", "a.json"),
         cwd=folder,
     )
-    process.communicate(timeout=60)
+    process.communicate(timeout=300)
     assert process.returncode == 0
     assert (folder / "a.html").exists()
     assert (folder / "a.json").exists()
@@ -219,7 +219,7 @@ def test_a_signal_between_two_renames_comes_too_late(loans):
 def to_full_device(folder, command, *, stream):
     with open("/dev/full", "w") as full:  # noqa: PTH123
         process = start(MODULE, *command, cwd=folder, **{stream: full})
-        written, errors = process.communicate(timeout=120)
+        written, errors = process.communicate(timeout=300)
     return process.returncode, written, errors
 
 
@@ -260,7 +260,7 @@ def test_a_defect_is_exit_3_one_line_and_details_in_a_private_file(loans):
         cwd=folder,
         env={"TMPDIR": str(folder / "details")},
     )
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=300)
     assert process.returncode == 3
     (line,) = errors.splitlines()
     assert line.startswith(

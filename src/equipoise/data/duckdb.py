@@ -1,17 +1,25 @@
 """The embedded engine: DuckDB connections and files."""
 
+import atexit
 import os
+import shutil
+import tempfile
 from collections.abc import Collection, Iterable, Mapping
+from functools import cache
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
-from equipoise.exceptions import DataError
+from equipoise._checks import shown
+from equipoise.data.fingerprint import sources
+from equipoise.data.query import engine_error, reason
+from equipoise.exceptions import DataError, ResourceError
 
 __all__ = [
     "check_one_schema",
     "connection",
     "csv_dialect",
-    "csv_files",
+    "csv_headers",
     "from_arrow",
     "is_word",
     "read",
@@ -27,30 +35,61 @@ CSV_ENDINGS = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".csv.zst")
 PARQUET_ENDINGS = (".parquet", ".pq")
 
 
-def connection() -> Any:
-    """Return a fresh in-memory connection that neither installs nor loads extensions.
+def connection(*files: str) -> Any:
+    """Return a fresh in-memory connection that reads the named files and nothing else.
 
-    ``EQUIPOISE_MEMORY_LIMIT`` (for instance ``2GB``), ``EQUIPOISE_TEMP`` (a folder to spill to) and
-    ``EQUIPOISE_THREADS`` set DuckDB's limits.
+    It installs and loads no extension, reaches no other file and no network, takes no table from
+    the variables of Python, and none of this can be changed any more.
+
+    ``EQUIPOISE_MEMORY_LIMIT`` (for instance ``2GB``) and ``EQUIPOISE_THREADS`` set DuckDB's limits.
+    What does not fit into memory is spilled to a private folder of this process, in
+    ``EQUIPOISE_TEMP`` or else where the system keeps temporary files, and never stays there.
     """
     import duckdb
 
     config: dict[str, Any] = {
         "autoinstall_known_extensions": False,
+        "autoload_known_extensions": False,
         "allow_community_extensions": False,
+        "python_enable_replacements": False,
+        # Each connection has a folder of its own, made when needed: DuckDB empties it at the end.
+        "temp_directory": f"{_spill_folder(os.environ.get('EQUIPOISE_TEMP'))}/{token_hex(8)}",
     }
-    settings = {
-        "EQUIPOISE_MEMORY_LIMIT": "memory_limit",
-        "EQUIPOISE_TEMP": "temp_directory",
-        "EQUIPOISE_THREADS": "threads",
-    }
+    settings = {"EQUIPOISE_MEMORY_LIMIT": "memory_limit", "EQUIPOISE_THREADS": "threads"}
     for variable, setting in settings.items():
         if os.environ.get(variable):
             config[setting] = os.environ[variable]
     try:
-        return duckdb.connect(":memory:", config=config)
+        engine = duckdb.connect(":memory:", config=config)
+        engine.execute(f"SET allowed_paths = [{', '.join(map(_literal, files))}]")
+        engine.execute("SET enable_external_access = false")
+        engine.execute("SET enable_progress_bar = false")
+        engine.execute("SET lock_configuration = true")
     except duckdb.Error as error:
-        raise DataError(f"DuckDB refused its settings: {_one_line(error)}") from error
+        raise DataError(f"DuckDB refused its settings: {reason(error)}") from error
+    return engine
+
+
+def _literal(text: str) -> str:
+    quote = "'"
+    return f"{quote}{text.replace(quote, 2 * quote)}{quote}"
+
+
+@cache
+def _spill_folder(parent: str | None) -> str:
+    """Make the folder of this process that only its owner can read; it goes with the process."""
+    try:
+        if parent:
+            Path(parent).mkdir(parents=True, exist_ok=True)
+        folder = tempfile.mkdtemp(prefix="equipoise-", dir=parent or None)
+    except OSError as error:
+        place = shown(parent or tempfile.gettempdir())
+        raise ResourceError(
+            f"No folder for temporary files can be made in {place}: {error.strerror}. Name another"
+            " in EQUIPOISE_TEMP."
+        ) from error
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def from_arrow(table: Any) -> Any:
@@ -64,7 +103,7 @@ def from_arrow(table: Any) -> Any:
     try:
         return connection().from_arrow(table)
     except duckdb.Error as error:
-        raise DataError(f"The table could not be read: {_one_line(error)}") from error
+        raise DataError(f"The table could not be read: {reason(error)}") from error
 
 
 def read(path: str, *, coded: Collection[str] | None = None) -> Any:
@@ -84,21 +123,26 @@ def read(path: str, *, coded: Collection[str] | None = None) -> Any:
     """
     import duckdb
 
-    target, kind = resolve(path)
-    reader = connection()
+    files, kind = resolve(path)
+    if any(os.path.getsize(file) == 0 for file in files):  # noqa: PTH202
+        raise DataError(f"Cannot read {shown(path)}: the file is empty.")
+    reader = connection(*files)
     try:
         if kind == "parquet":
-            check_one_schema(reader, target, path)
+            check_one_schema(reader, files, path)
             # Folders named like ``race=Black`` are a column, as they are for Spark.
-            relation = reader.read_parquet(target, hive_partitioning="=" in target or "*" in target)
+            hive = any("=" in file for file in files)
+            relation = reader.read_parquet(files, hive_partitioning=hive)
         else:
-            relation = _read_csv(reader, target, path, coded)
+            relation = _read_csv(reader, files, path, coded)
         # Binding reads only headers; one row shows corrupt files before an audit is under way.
         relation.limit(1).to_arrow_table()
+    except duckdb.OutOfMemoryException as error:
+        raise engine_error(error) from error
     except duckdb.Error as error:
-        raise DataError(f"Cannot read {path!r}: {_reason(error, path)}") from error
+        raise DataError(f"Cannot read {shown(path)}: {_explained(error)}") from error
     except UnicodeDecodeError as error:
-        raise DataError(f"Cannot read {path!r}: {NOT_TEXT}") from error
+        raise DataError(f"Cannot read {shown(path)}: {NOT_TEXT}") from error
     if kind == "csv" and len(relation.columns) == 1:
         raise DataError(
             f"{path!r} has a single column {relation.columns[0]!r}; the delimiter must be a comma,"
@@ -107,19 +151,19 @@ def read(path: str, *, coded: Collection[str] | None = None) -> Any:
     return relation
 
 
-def _read_csv(reader: Any, target: str, path: str, coded: Collection[str] | None) -> Any:
-    files = csv_files(reader, target)
-    by_name = len({tuple(header) for header in files.values()}) > 1
-    _check_headers(files, path)
-    relation = reader.read_csv(target, na_values=NULL_WORDS, header=True, union_by_name=by_name)
+def _read_csv(reader: Any, files: list[str], path: str, coded: Collection[str] | None) -> Any:
+    headers = csv_headers(reader, files)
+    by_name = len({tuple(header) for header in headers.values()}) > 1
+    _check_headers(headers, path)
+    relation = reader.read_csv(files, na_values=NULL_WORDS, header=True, union_by_name=by_name)
     types = dict(zip(relation.columns, map(str, relation.types), strict=True))
     if coded is None or not any(is_word(name, kind, coded) for name, kind in types.items()):
         return relation
     # The reader knows one list of words for all columns: read text, and cast what is not.
     text = reader.read_csv(
-        target, na_values=[""], header=True, union_by_name=by_name, all_varchar=True
+        files, na_values=[""], header=True, union_by_name=by_name, all_varchar=True
     )
-    formats = _time_formats(reader, next(iter(files)), types)
+    formats = _time_formats(reader, files[0], types)
     words = ", ".join(f"'{word}'" for word in NULL_WORDS)
     columns = []
     for name, kind in types.items():
@@ -148,25 +192,22 @@ def _time_formats(reader: Any, file: str, types: Mapping[str, str]) -> dict[str,
     return {kind: form for kind, form in zip(("DATE", "TIMESTAMP"), found, strict=True) if form}
 
 
-def csv_files(reader: Any, target: str) -> dict[str, list[str]]:
-    """Return the csv files of a path or glob, each with its header if there are several."""
-    if Path(target).is_file():
-        return {target: []}
-    found = reader.execute("SELECT file FROM glob(?) ORDER BY file", [target]).fetchall()
-    if len(found) == 1:
-        return {found[0][0]: []}
-    return {file: reader.read_csv(file, header=True).columns for (file,) in found}
+def csv_headers(reader: Any, files: list[str]) -> dict[str, list[str]]:
+    """Return csv files, each with its header if there are several."""
+    if len(files) == 1:
+        return {files[0]: []}
+    return {file: reader.read_csv(file, header=True).columns for file in files}
 
 
-def _check_headers(files: Mapping[str, list[str]], path: str) -> None:
+def _check_headers(headers: Mapping[str, list[str]], path: str) -> None:
     """Raise unless csv files have the same columns, in whatever order."""
-    first, *others = files.items()
+    first, *others = headers.items()
     for file, header in others:
         if set(header) != set(first[1]):
             raise _different(path, first, (file, header))
 
 
-def check_one_schema(reader: Any, target: str, path: str) -> None:
+def check_one_schema(reader: Any, files: list[str], path: str) -> None:
     """Raise unless all parquet files have the same columns of the same types.
 
     DuckDB would cast the values of later files to the types of the first, and Spark would drop
@@ -177,7 +218,7 @@ def check_one_schema(reader: Any, target: str, path: str) -> None:
         SELECT file_name, string_agg(name || ' ' || coalesce(duckdb_type, type), ', ' ORDER BY name)
         FROM parquet_schema(?) WHERE num_children IS NULL GROUP BY file_name ORDER BY file_name
         """,
-        [target],
+        [files],
     ).fetchall()
     first_file, first = found[0]
     for file, columns in found[1:]:
@@ -206,45 +247,44 @@ def csv_dialect(path: str) -> tuple[dict[str, str], dict[str, str]]:
     relation = read(path)
     types = dict(zip(relation.columns, map(str, relation.types), strict=True))
     names = ("delimiter", "quote", "escape")
-    engine = connection()
-    (sample,) = engine.execute("SELECT min(file) FROM glob(?)", [path]).fetchone()
-    marks = engine.execute(
-        f"SELECT {', '.join(names)} FROM sniff_csv(?)",  # noqa: S608 names are ours
-        [sample],
-    ).fetchone()
+    (sample, *_), _ = resolve(path)
+    marks = (
+        connection(sample)
+        .execute(
+            f"SELECT {', '.join(names)} FROM sniff_csv(?)",  # noqa: S608 names are ours
+            [sample],
+        )
+        .fetchone()
+    )
     # A mark that the file does not use is written out, as "(empty)".
     one = {name: mark if len(mark) == 1 else "" for name, mark in zip(names, marks, strict=True)}
     return one, types
 
 
-def resolve(path: str) -> tuple[str, str]:
-    """Return what DuckDB reads, and whether it is parquet or csv."""
-    folder = Path(path)
-    if folder.is_dir():
-        if not any(folder.rglob("*.parquet")):
-            raise DataError(f"Folder {path!r} holds no parquet file.")
-        return str(folder / "**" / "*.parquet"), "parquet"
-    if not folder.exists() and not any(mark in path for mark in "*?["):
-        raise DataError(f"File {path!r} not found.")
+def resolve(path: str) -> tuple[list[str], str]:
+    """Return the files behind a path, and whether they are parquet or csv."""
+    files, folder = [str(file) for file in sources(path)], os.path.isdir(path)  # noqa: PTH112
     name = path.lower()
-    if name.endswith(PARQUET_ENDINGS):
-        return path, "parquet"
-    if name.endswith(CSV_ENDINGS):
-        return path, "csv"
-    endings = ", ".join((*CSV_ENDINGS, *PARQUET_ENDINGS))
-    raise DataError(f"{path!r} has an unknown ending; known are {endings}.")
+    if folder or name.endswith(PARQUET_ENDINGS):
+        kind = "parquet"
+    elif name.endswith(CSV_ENDINGS):
+        kind = "csv"
+    else:
+        endings = ", ".join((*CSV_ENDINGS, *PARQUET_ENDINGS))
+        raise DataError(f"{shown(path)} has an unknown ending; known are {endings}.")
+    if not files:
+        raise DataError(
+            f"Folder {shown(path)} holds no parquet file."
+            if folder
+            else f"File {shown(path)} not found."
+        )
+    return files, kind
 
 
-def _reason(error: Exception, path: str) -> str:
+def _explained(error: Exception) -> str:
     """Say in the reader's words what DuckDB says in its own."""
-    if Path(path).is_file() and Path(path).stat().st_size == 0:
-        return "the file is empty."
     if "not utf-8" in str(error):
         return NOT_TEXT
     if "sniffing file" in str(error):
         return "no delimiter gives every line the same columns; is it a csv file?"
-    return _one_line(error)
-
-
-def _one_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0]
+    return reason(error)

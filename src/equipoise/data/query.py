@@ -1,5 +1,6 @@
 """Run a lazy query: its columns as numpy arrays at once, or its rows in batches."""
 
+import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +10,7 @@ import numpy as np
 
 from equipoise._typing import AnyArray, FloatArray, IntArray
 from equipoise.data.groups import label_of, unknown_group
-from equipoise.exceptions import DataError
+from equipoise.exceptions import DataError, EquipoiseError, ResourceError
 
 __all__ = [
     "CLUSTER",
@@ -20,10 +21,14 @@ __all__ = [
     "engine_error",
     "fetch",
     "from_engine",
+    "reason",
 ]
 
 CLUSTER, WEIGHT, COUNT = "__eq_cluster", "__eq_weight", "__eq_count"
 BATCH_ROWS = 1_000_000
+
+LONGEST_REASON = 500
+"""Characters of an engine's message that are passed on."""
 
 
 def collect(frame: "nw.LazyFrame[Any]", *, keys: Collection[str] = ()) -> dict[str, AnyArray]:
@@ -47,10 +52,32 @@ def from_engine(error: Exception) -> bool:
     return type(error).__module__.split(".")[0] in ("duckdb", "_duckdb", "pyspark", "py4j")
 
 
-def engine_error(error: Exception) -> DataError:
-    """Return the first line of an engine's error as a `DataError`."""
-    message = str(error).strip().splitlines()[0]
-    return DataError(f"The engine could not run the query: {message}")
+def engine_error(error: Exception) -> EquipoiseError:
+    """Return an engine's error as one of ours, with its reason in one line."""
+    words = reason(error)
+    if type(error).__name__ == "OutOfMemoryException" or "No space left on device" in words:
+        return ResourceError(
+            f"The engine has not enough memory or disk: {words} Raise EQUIPOISE_MEMORY_LIMIT, or"
+            " name a folder with more room in EQUIPOISE_TEMP."
+        )
+    return DataError(f"The engine could not run the query: {words}")
+
+
+ADVICE = re.compile(
+    r"\n\s*(LINE \d+:|Possible (fixes|solutions):|Column .* is being converted|The search space"
+    r"|== |JVM stacktrace:|\tat |Driver stacktrace:|See also )"
+)
+"""Where the message of an engine stops to say what is wrong."""
+
+
+def reason(error: Exception) -> str:
+    """Return what an engine says is wrong, in one line that ends with a full stop.
+
+    The first line alone often says only where: "CSV Error on Line: 7".
+    """
+    told = ADVICE.split(str(error).strip(), maxsplit=1)[0]
+    words = " ".join(told.split())[:LONGEST_REASON].rstrip(". ")
+    return f"{words or type(error).__name__}."
 
 
 def _array(column: Any, *, exact: bool = False) -> AnyArray:

@@ -15,6 +15,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from equipoise._checks import shown
 from equipoise._typing import AnyArray, FloatArray
 from equipoise.data.duckdb import (
     CSV_ENDINGS,
@@ -22,11 +23,11 @@ from equipoise.data.duckdb import (
     check_one_schema,
     connection,
     csv_dialect,
-    csv_files,
+    csv_headers,
     is_word,
     resolve,
 )
-from equipoise.data.query import CLUSTER, CellRows, NarrowRows, engine_error, from_engine
+from equipoise.data.query import CLUSTER, CellRows, NarrowRows, engine_error, from_engine, reason
 from equipoise.exceptions import DataError, EquipoiseError, MissingDependencyError
 
 __all__ = ["SparkParts", "read", "session"]
@@ -97,21 +98,19 @@ def read(path: str, *, coded: Collection[str] | None = None) -> Any:
             return _remote_csv(spark, path) if "://" in path else _csv(spark, path, coded)
         return _parquet(spark, path)
     except PySparkException as error:
-        first = str(error).strip().splitlines()[0]
-        raise DataError(f"Spark cannot read {path!r}: {first}") from error
+        raise DataError(f"Spark cannot read {shown(path)}: {reason(error)}") from error
 
 
 def _parquet(spark: Any, path: str) -> Any:
     if "://" in path:
         return spark.read.parquet(path)
-    target, _ = resolve(path)
+    files, _ = resolve(path)
     import duckdb
 
     try:
-        check_one_schema(connection(), target, path)
+        check_one_schema(connection(*files), files, path)
     except duckdb.Error as error:
-        first = str(error).strip().splitlines()[0]
-        raise DataError(f"Cannot read {path!r}: {first}") from error
+        raise DataError(f"Cannot read {shown(path)}: {reason(error)}") from error
     # Folders named like ``race=Black`` are a column; other folders only hold files.
     nested = Path(path).is_dir() and not any("=" in folder.name for folder in Path(path).iterdir())
     return spark.read.option("recursiveFileLookup", nested).parquet(path)
@@ -124,7 +123,8 @@ def _csv(spark: Any, path: str, coded: Collection[str] | None) -> Any:
     dialect, types = csv_dialect(path)
     # Spark reads by position: files with columns in another order are read apart.
     alike: dict[tuple[str, ...], list[str]] = {}
-    for file, header in csv_files(connection(), path).items():
+    files, _ = resolve(path)
+    for file, header in csv_headers(connection(*files), files).items():
         alike.setdefault(tuple(header), []).append(file)
     frames = [
         spark.read.csv(

@@ -1,5 +1,10 @@
 """Tables larger than the memory that DuckDB may use; many cells; files that cannot be read."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import duckdb
 import numpy as np
 import pyarrow as pa
@@ -7,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import equipoise as eq
-from equipoise.exceptions import DataError
+from equipoise.exceptions import DataError, ResourceError
 
 
 @pytest.fixture
@@ -40,16 +45,58 @@ def test_sums_per_cluster_spill_to_the_named_folder(many_clusters, monkeypatch, 
         np.testing.assert_allclose(ours.p_value, theirs.p_value, rtol=1e-9)
 
 
-def test_without_a_place_to_spill_the_limit_is_an_error_of_one_line(
+def test_a_place_to_spill_that_cannot_be_is_an_error_of_one_line(
     many_clusters, monkeypatch, tmp_path
 ):
     blocked = tmp_path / "file"
     blocked.write_text("not a folder")
-    monkeypatch.setenv("EQUIPOISE_THREADS", "1")
-    monkeypatch.setenv("EQUIPOISE_MEMORY_LIMIT", "40MB")
     monkeypatch.setenv("EQUIPOISE_TEMP", str(blocked / "spill"))
-    # The folder is made when the first block is spilled: the error shows that spilling was tried.
-    with pytest.raises(DataError, match="Failed to create directory") as caught:
+    with pytest.raises(ResourceError, match="Name another in EQUIPOISE_TEMP") as caught:
+        audited(many_clusters)
+    assert "\n" not in str(caught.value)
+
+
+WATCHED = """
+import os, pathlib, sys, threading, time
+import equipoise as eq
+
+place, seen = pathlib.Path(sys.argv[2]), set()
+
+def watch():
+    while True:
+        for file in place.glob("*/*/*"):
+            seen.add(oct(file.parents[1].stat().st_mode & 0o777))
+        time.sleep(0.001)
+
+threading.Thread(target=watch, daemon=True).start()
+audit = eq.Audit(sys.argv[1], group="grp", y_pred="p", cluster="id")
+audit.disparity("selection_rate", method="eel")
+print(*seen, os.listdir("."))
+"""
+
+
+def test_what_is_spilled_is_private_and_gone_at_the_end(many_clusters, tmp_path):
+    (tmp_path / "work").mkdir()
+    settings = {"THREADS": "1", "MEMORY_LIMIT": "40MB", "TEMP": str(tmp_path / "spill")}
+    done = subprocess.run(
+        [sys.executable, "-c", WATCHED, many_clusters, str(tmp_path / "spill")],
+        env=os.environ
+        | {f"EQUIPOISE_{name}": value for name, value in settings.items()}
+        | {"PYTHONPATH": str(Path(eq.__file__).parents[1])},
+        cwd=tmp_path / "work",
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    # While it ran there were files in a folder for the owner alone; nothing in the current one.
+    assert done.stdout == "0o700 []\n"
+    assert not list((tmp_path / "spill").iterdir())
+
+
+def test_too_little_memory_is_said_with_the_remedy(many_clusters, monkeypatch):
+    monkeypatch.setenv("EQUIPOISE_THREADS", "1")
+    monkeypatch.setenv("EQUIPOISE_MEMORY_LIMIT", "1MB")
+    with pytest.raises(ResourceError, match="Raise EQUIPOISE_MEMORY_LIMIT") as caught:
         audited(many_clusters)
     assert "\n" not in str(caught.value)
 

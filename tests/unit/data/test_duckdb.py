@@ -1,0 +1,125 @@
+"""The embedded engine reads the files it was given, says why it cannot, and does nothing else."""
+
+import datetime as dt
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import equipoise as eq
+from equipoise.data.duckdb import connection
+from equipoise.data.query import reason
+from equipoise.exceptions import DataError
+
+ROWS = "g,p\n" + "a,1\nb,0\n" * 20
+
+
+@pytest.fixture
+def file(tmp_path):
+    file = tmp_path / "it's.csv"
+    file.write_text(ROWS)
+    return str(file)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "INSTALL httpfs",
+        "LOAD httpfs",
+        "FROM read_csv('/etc/passwd')",
+        "FROM '/etc/passwd'",
+        "FROM glob('/etc/*')",
+        "FROM read_text('/etc/hostname')",
+        "FROM 'https://example.org/rows.parquet'",
+        "COPY (SELECT 1) TO 'out.csv'",
+        "ATTACH 'out.db'",
+        "EXPORT DATABASE 'out'",
+        "SET enable_external_access = true",
+        "SET autoload_known_extensions = true",
+        "SET allowed_paths = ['/etc/passwd']",
+        "SET temp_directory = '.'",
+        "RESET lock_configuration",
+        "FROM table_of_python",
+    ],
+)
+def test_a_connection_reaches_nothing_but_its_files(file, query, tmp_path, monkeypatch):
+    import duckdb
+
+    table_of_python = pa.table({"a": [1]})
+    monkeypatch.chdir(tmp_path)
+    engine = connection(file)
+    with pytest.raises(duckdb.Error):
+        engine.execute(query)
+    assert table_of_python.num_rows == 1
+    assert [found.name for found in tmp_path.iterdir()] == ["it's.csv"]
+    assert engine.read_csv([file]).fetchall()[0] == ("a", 1)
+
+
+def test_the_settings_that_shut_the_engine_in_are_on():
+    engine = connection()
+    for setting, value in [
+        ("autoload_known_extensions", False),
+        ("autoinstall_known_extensions", False),
+        ("allow_community_extensions", False),
+        ("python_enable_replacements", False),
+        ("enable_external_access", False),
+        ("lock_configuration", True),
+    ]:
+        found = engine.execute("SELECT current_setting(?)", [setting]).fetchone()
+        assert found == (value,), setting
+
+
+@pytest.mark.parametrize("path", ["https://example.org/*.csv", "s3://bucket/rows.parquet"])
+def test_a_path_elsewhere_is_not_fetched(path):
+    with pytest.raises(DataError, match="not found"):
+        eq.Audit(path, group="g", y_pred="p")
+
+
+@pytest.mark.parametrize("path", ["x" * 5000 + ".csv", "a\0b.csv", "y/" * 2500 + "z.parquet"])
+@pytest.mark.parametrize("engine", ["duckdb", pytest.param("spark", marks=pytest.mark.spark)])
+def test_a_path_that_no_file_can_have_is_one_short_sentence(path, engine):
+    with pytest.raises(DataError, match="not found") as caught:
+        eq.Audit(path, group="g", y_pred="p", engine=engine)
+    assert len(str(caught.value)) < 400
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "+05:30"])
+def test_a_column_of_times_with_a_zone_does_not_stop_the_audit_of_others(tmp_path, zone):
+    when = [dt.datetime(2024, 3, 1, tzinfo=dt.UTC)] * 40
+    table = pa.table(
+        {
+            "g": ["a", "b"] * 20,
+            "p": [1, 0, 0, 1] * 10,
+            "when": pa.array(when, pa.timestamp("us", tz=zone)),
+        }
+    )
+    pq.write_table(table, tmp_path / "rows.parquet")
+    path = str(tmp_path / "rows.parquet")
+    assert eq.Audit(path, group="g", y_pred="p").disparity("selection_rate").n == 40
+
+
+def test_the_reason_of_an_engine_is_not_cut_before_it_is_told(tmp_path):
+    file = tmp_path / "rows.csv"
+    file.write_text("g,p\n" + "a,1\nb,0\n" * 20_000 + "b,many\n")
+    with pytest.raises(DataError) as caught:
+        eq.Audit(file, group="g", y_pred="p").disparity("selection_rate")
+    assert str(caught.value) == (
+        "The engine could not run the query: Conversion Error: CSV Error on Line: 40002 Original"
+        ' Line: b,many Error when converting column "p". Could not convert string "many" to'
+        " 'BIGINT'."
+    )
+
+
+def test_a_reason_is_one_line_without_advice():
+    told = "First\n  second\n\nLINE 1: SELECT\n"
+    assert reason(ValueError(told)) == "First second."
+    assert reason(ValueError("Done.")) == "Done."
+    assert reason(ValueError()) == "ValueError."
+    assert len(reason(ValueError("x" * 9000))) < 600
+
+
+def test_an_empty_file_among_others_is_named(tmp_path):
+    (tmp_path / "1.csv").write_text(ROWS)
+    (tmp_path / "2.csv").write_text("")
+    with pytest.raises(DataError, match="the file is empty"):
+        eq.Audit(str(tmp_path / "*.csv"), group="g", y_pred="p")
