@@ -218,7 +218,8 @@ def test_a_signal_between_two_renames_comes_too_late(loans):
 
 def to_full_device(folder, command, *, stream):
     with open("/dev/full", "w") as full:  # noqa: PTH123
-        process = start(MODULE, *command, cwd=folder, **{stream: full})
+        options = {stream: full, "env": {"SOURCE_DATE_EPOCH": "0"}}
+        process = start(MODULE, *command, cwd=folder, **options)
         written, errors = process.communicate(timeout=300)
     return process.returncode, written, errors
 
