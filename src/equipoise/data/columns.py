@@ -180,7 +180,8 @@ class RoleColumns:
             )
         if column == "*" or column.startswith("__eq_"):
             raise DataError(
-                f"Column {column!r} has a name that engines and audits keep for themselves; rename it."
+                f"Column {column!r} has a name that engines and audits keep for themselves;"
+                " rename it."
             )
         dtype = self.schema[column]
         if dtype == nw.Unknown or dtype.is_nested():
