@@ -178,10 +178,9 @@ class RoleColumns:
                 f"Column {column!r} not found.{nearest(str(column), self.schema)}"
                 f" Columns: {quoted(self.schema)}."
             )
-        if column == "*" or column.startswith("__eq_"):
+        if column == "*":
             raise DataError(
-                f"Column {column!r} has a name that engines and audits keep for themselves;"
-                " rename it."
+                "Column '*' has a name that engines and audits keep for themselves; rename it."
             )
         dtype = self.schema[column]
         if dtype == nw.Unknown or dtype.is_nested():

@@ -65,6 +65,10 @@ class Details:
 
     __hash__ = None  # type: ignore[assignment]
 
+    def get(self, name: str, default: Any = None) -> Any:
+        """Return a number by its name, or `default` where there is none of that name."""
+        return getattr(self, name) if name in self else default
+
     def keys(self) -> tuple[str, ...]:
         """Return the names, so that ``dict(details)`` works."""
         return tuple(self.__dataclass_fields__)
