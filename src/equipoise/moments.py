@@ -354,7 +354,7 @@ def number_cells(labels: Sequence[AnyArray]) -> tuple[IntArray, tuple[AnyArray, 
 
 def sum_by(code: AnyArray, values: FloatArray, size: int) -> FloatArray:
     """Sum an array over its first axis by code; the result has shape (size, ...)."""
-    flat = values.reshape(len(values), -1)
+    flat = values.reshape(len(values), int(np.prod(values.shape[1:])))
     sums = [np.bincount(code, weights=column, minlength=size) for column in flat.T]
     return np.array(sums).T.reshape((size, *values.shape[1:]))
 
