@@ -10,7 +10,7 @@ from equipoise.stats.disparity.doubly_robust import doubly_robust_disparity_test
 from equipoise.stats.disparity.standardised import scoring_rates, standardised_mean_difference
 from support.rates import assert_at_most, assert_rate
 
-pytestmark = pytest.mark.calibration
+pytestmark = [pytest.mark.calibration, pytest.mark.slow]
 
 GAP = -0.1
 

@@ -19,7 +19,7 @@ from simulate.regulator import (
 )
 from support.rates import assert_at_least, assert_at_most, assert_rate
 
-pytestmark = pytest.mark.calibration
+pytestmark = [pytest.mark.calibration, pytest.mark.slow]
 
 
 @pytest.mark.parametrize("n", [500, 2000, 10_000])

@@ -7,7 +7,7 @@ from equipoise.stats.disparity.strata import Strata
 from simulate.regulator import stratum_counts, weighted_gap
 from support.rates import assert_at_least, assert_at_most, assert_rate
 
-pytestmark = pytest.mark.calibration
+pytestmark = [pytest.mark.calibration, pytest.mark.slow]
 
 REPS = 2000
 
