@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from equipoise._typing import Missing
 from equipoise.data.roles import Roles
 from equipoise.data.table import Table
-from equipoise.exceptions import DataError
 from equipoise.results.question import find_question, questions
 from equipoise.results.result import AuditResult
 
@@ -114,12 +113,6 @@ class Audit:
             missing=missing,
             bins=bins or {},
         )
-        for column in (*roles.group, *roles.features, *roles.columns().values()):
-            if column.startswith("__eq_"):
-                raise DataError(
-                    f"Column {column!r} has a name that engines and audits keep for themselves;"
-                    " rename it."
-                )
         self.table = Table(data, roles, engine=engine)
 
     if TYPE_CHECKING:

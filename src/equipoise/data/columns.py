@@ -178,9 +178,10 @@ class RoleColumns:
                 f"Column {column!r} not found.{nearest(str(column), self.schema)}"
                 f" Columns: {quoted(self.schema)}."
             )
-        if column == "*":
+        if column == "*" or column.startswith("__eq_key"):
             raise DataError(
-                "Column '*' has a name that engines and audits keep for themselves; rename it."
+                f"Column {column!r} has a name that engines and audits keep for themselves;"
+                " rename it."
             )
         dtype = self.schema[column]
         if dtype == nw.Unknown or dtype.is_nested():

@@ -91,6 +91,8 @@ def marginal_outcome(
     at = check_number("threshold", threshold)
     width = parity_bandwidth(bandwidth)
     table = self.table
+    if table.translated(["y_true"]):
+        table.check_positive()
     counted = parity_unit(table, unit)
     # Labels below the threshold are often unknown, and never used.
     known = nw.when(table.y_score >= at).then(table.y_true).otherwise(0.0)
