@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 PEERS  := .venv-peers
 NODE_MODULES := tests/e2e/node_modules/.package-lock.json
 
-.PHONY: demo test check format docs bench bench-large calibration lock lock-audit clean
+.PHONY: demo test check format docs notebooks lower-bounds python bench bench-large calibration lock lock-audit clean
 
 demo: $(VENV)/.runtime
 	$(BIN)/equipoise demo --output report.html
@@ -26,12 +26,25 @@ format: $(VENV)/.development
 docs: $(VENV)/.development
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
+# Runs the notebooks again and keeps what they print; their tables are looked for in $EQUIPOISE_DATA.
+notebooks: $(VENV)/.development
+	$(BIN)/python -W error docs/notebooks.py
+
 # About 20 CPU minutes; rewrites docs/calibration.md and docs/calibration-tests.md.
 calibration: $(VENV)/.development
 	rm -f rates.jsonl
 	OMP_NUM_THREADS=1 EQUIPOISE_RATES=rates.jsonl $(BIN)/python -m pytest -q -m calibration --slow tests/calibration
 	PYTHONPATH=tests $(BIN)/python tests/calibration/grid.py rates.jsonl
 	OMP_NUM_THREADS=1 PYTHONPATH=tests $(BIN)/python tests/calibration/grid.py
+
+# The oldest libraries that pyproject.toml allows, or another interpreter: `make python PYTHON=python3.13`.
+lower-bounds: PICK := --resolution lowest-direct
+lower-bounds python:
+	$(PYTHON) -m venv --clear .venv-$@
+	.venv-$@/bin/python -m pip install --quiet uv
+	.venv-$@/bin/uv pip install --quiet --python .venv-$@/bin/python $(PICK) --editable . "pytest>=8.4" "hypothesis>=6.120" "pandas>=2.2" "polars>=1.20"
+	.venv-$@/bin/equipoise demo --output report.html
+	.venv-$@/bin/python -m pytest -q -W ignore::DeprecationWarning tests/unit/plot tests/unit/plans/test_draft.py tests/unit/audits/disparity/test_gaps.py
 
 lock: $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet uv

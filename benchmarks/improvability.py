@@ -99,7 +99,7 @@ def rows():
             "improvability, 48,784 rows, 5 splits, 10,000 resamples",
             measure(ours, prepare),
             peer,
-            target="50x faster",
+            target="100x faster",
             **options,
         ),
         compare(

@@ -1,9 +1,9 @@
 """Run the benchmarks and write docs/benchmarks.md.
 
 ``python benchmarks/run.py [--large] [name ...]`` calls `rows()` of every module of this folder that
-has one (or `large_rows()` with ``--large``), keeps the outcome in ``results/`` and rebuilds the
-page from everything that is kept there. The title of a section is the first line of the module's
-docstring.
+has one (or `large_rows()` with ``--large``; or `markdown()`, where no seconds are measured), keeps
+the outcome in ``results/`` and rebuilds the page from everything that is kept there. The title of a
+section is the first line of the module's docstring.
 """
 
 import argparse
@@ -49,18 +49,20 @@ def main() -> None:
     for name in [] if chosen.page else names:
         module = importlib.import_module(name)
         build = getattr(module, "large_rows" if chosen.large else "rows", None)
+        if not chosen.large:
+            build = build or getattr(module, "markdown", None)
         if build is None:
             continue
         print(f"{name} ...", flush=True)
         load, start = os.getloadavg()[0], time.perf_counter()
-        rows = build()
-        harness.show(rows)
+        found = build()
+        print(found if isinstance(found, str) else harness.table(found))
         print(f"{name}: {time.perf_counter() - start:.0f} s", flush=True)
-        keep(name, module.__doc__ or name, rows, large=chosen.large, load=load)
+        keep(name, module.__doc__ or name, found, large=chosen.large, load=load)
     write_page()
 
 
-def keep(name: str, doc: str, rows: list[harness.Row], *, large: bool, load: float) -> None:
+def keep(name: str, doc: str, found: list[harness.Row] | str, *, large: bool, load: float) -> None:
     RESULTS.mkdir(exist_ok=True)
     kept = {
         "title": doc.strip().splitlines()[0].rstrip("."),
@@ -68,7 +70,11 @@ def keep(name: str, doc: str, rows: list[harness.Row], *, large: bool, load: flo
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
         "load": round(load, 1),
         "machine": harness.machine(),
-        "rows": harness.records(rows),
+        **(
+            {"rows": [], "markdown": f"{doc.strip().partition(chr(10))[2].strip()}\n\n{found}"}
+            if isinstance(found, str)
+            else {"rows": harness.records(found)}
+        ),
     }
     target = RESULTS / f"{name}{'-large' if large else ''}.json"
     target.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
@@ -90,7 +96,7 @@ def write_page() -> None:
         size = " (opt-in)" if kept["large"] else ""
         load = f", load {kept['load']:g}" if "load" in kept else ""
         parts.append(
-            f"## {kept['title']}{size}\n\n{harness.table(rows)}\n"
+            f"## {kept['title']}{size}\n\n{kept.get('markdown') or harness.table(rows)}\n"
             f"{kept['date']}, {machine['system']}{load}; {versions}.\n"
         )
     PAGE.write_text("\n".join(parts), encoding="utf-8")

@@ -2,18 +2,31 @@
 
 A menu entry that ends in a slash becomes the pages of that folder. A link to a file of the
 repository outside ``docs`` (a test, a module) leads to a copy of it in the site, so that every
-piece of evidence is one click away, with or without a network.
+piece of evidence is one click away, with or without a network. Formulas become MathML, and
+notebooks become pages.
 """
 
 import ast
+import html
 import posixpath
 import re
+import sys
 from pathlib import Path
 
+from latex2mathml.converter import convert
 from mkdocs.structure.files import File
 
+from equipoise.plans.plan import read_plan
+from equipoise.plans.run import execute
+from equipoise.report.html import html_report
+from equipoise.results.question import questions
+
 DOCS = Path(__file__).parent
+sys.path.insert(0, str(DOCS))
+from notebooks import markdown, read  # noqa: E402
+
 ROOT = DOCS.parent
+FORMULA = re.compile(r'<(span|div) class="arithmatex">\\(?:\(|\[)(.*?)\\(?:\)|\])</\1>', re.DOTALL)
 LINK = re.compile(r"(?<=\]\()(\.\./[^)#\s]+)(#[^)\s]*)?(?=\))")
 
 
@@ -24,7 +37,11 @@ def on_config(config):
 
 
 def on_files(files, config):
-    """Add a copy of every file outside ``docs`` that a page links to."""
+    """Add the notebooks as pages, and copies of the files outside ``docs`` that pages link to."""
+    for path in sorted((DOCS / "tutorials").glob("*.ipynb")):
+        page = markdown(read(path))
+        files.append(File.generated(config, f"tutorials/{path.stem}.md", content=page))
+    files.append(File.generated(config, "samples/compas.html", content=_sample()))
     for page in list(files.documentation_pages()):
         for target in _outside(page.src_uri, page.content_string):
             uri = _copy_uri(target)
@@ -34,8 +51,26 @@ def on_files(files, config):
     return files
 
 
+def on_post_page(output, page, config):
+    """Let the keyboard reach what scrolls, and pass over switches that nobody sees."""
+    output = output.replace('<input class="md-option"', '<input tabindex="-1" class="md-option"')
+    return re.sub(r"<pre\b", '<pre tabindex="0"', output)
+
+
+def on_page_content(content, page, config, files):
+    """Write formulas as MathML, which browsers draw without a script and without a network."""
+    return FORMULA.sub(_formula, content)
+
+
+def _formula(match):
+    display = "block" if match[1] == "div" else "inline"
+    text = " ".join(html.unescape(match[2]).split())
+    return convert(text, display=display)
+
+
 def on_page_markdown(markdown, page, config, files):
-    """List what `equipoise.stats` has, and lead links to files outside ``docs`` to copies."""
+    """List the questions and what `equipoise.stats` has; lead links outside ``docs`` to copies."""
+    markdown = markdown.replace("<!-- questions -->", _questions())
     markdown = markdown.replace("<!-- functions -->", _functions())
     markdown = markdown.replace("<!-- engines -->", _engines())
     folder = posixpath.dirname(page.file.src_uri)
@@ -47,6 +82,20 @@ def on_page_markdown(markdown, page, config, files):
         return posixpath.relpath(_copy_uri(target), folder or ".")
 
     return LINK.sub(lead, markdown)
+
+
+def _sample():
+    """Return the report of the bundled demonstration."""
+    return html_report(execute(read_plan(ROOT / "src/equipoise/plans/templates/demo.toml")))
+
+
+def _questions():
+    """Return the methods of `Audit`: the functions of the families, imported at first use."""
+    return "\n\n".join(
+        f"### `Audit.{name}`\n\n::: {question.answer.replace(':', '.')}\n"
+        "    options:\n      show_root_heading: false\n      show_root_toc_entry: false"
+        for name, question in questions().items()
+    )
 
 
 def _functions():
@@ -74,8 +123,8 @@ def _expanded(entry):
         return entry
     ((title, value),) = entry.items()
     if isinstance(value, str) and value.endswith("/"):
-        pages = sorted((DOCS / value).glob("*.md"))
-        return {title: [page.relative_to(DOCS).as_posix() for page in pages]}
+        pages = sorted(f for f in (DOCS / value).iterdir() if f.suffix in {".md", ".ipynb"})
+        return {title: [f.relative_to(DOCS).with_suffix(".md").as_posix() for f in pages]}
     return entry
 
 

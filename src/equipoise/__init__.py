@@ -8,14 +8,18 @@ from equipoise._version import __version__
 if TYPE_CHECKING:
     from equipoise import datasets
     from equipoise.audits.audit import Audit
+    from equipoise.audits.cells import merge
     from equipoise.audits.disparity.reference import External
+    from equipoise.data.cells import Cells
     from equipoise.data.metrics import Metric
+    from equipoise.plans.dossier import load
     from equipoise.results.finding import ConfidenceInterval, Decision, Finding, JointTest, Note
     from equipoise.results.result import AuditResult
 
 __all__ = [
     "Audit",
     "AuditResult",
+    "Cells",
     "ConfidenceInterval",
     "Decision",
     "External",
@@ -25,11 +29,14 @@ __all__ = [
     "Note",
     "__version__",
     "datasets",
+    "load",
+    "merge",
 ]
 
 _HOME = {
     "Audit": "audits.audit",
     "AuditResult": "results.result",
+    "Cells": "data.cells",
     "ConfidenceInterval": "results.finding",
     "Decision": "results.finding",
     "External": "audits.disparity.reference",
@@ -37,8 +44,10 @@ _HOME = {
     "JointTest": "results.finding",
     "Metric": "data.metrics",
     "Note": "results.finding",
+    "load": "plans.dossier",
+    "merge": "audits.cells",
 }
-_ON_DEMAND = ("datasets", "design", "mitigation", "search", "stats", "testing")
+_ON_DEMAND = ("datasets", "design", "integrations", "mitigation", "search", "stats", "testing")
 
 
 def __getattr__(name: str) -> Any:

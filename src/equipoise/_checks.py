@@ -25,8 +25,8 @@ __all__ = [
 ]
 
 
-LARGEST = 1e70
-"""Numbers beyond this are refused: engines take fourth powers, which would not be finite."""
+LARGEST = 1e45
+"""Numbers beyond this are refused: engines take sixth powers, which would not be finite."""
 
 LONGEST_SHOWN = 300
 """Characters of a name or a path that a message shows whole."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from equipoise.data.duckdb import connection
-from equipoise.exceptions import DataError
+from equipoise.exceptions import DataError, ResourceError
 
 __all__ = ["fetch_adult", "fetch_compas", "load_compas_counts"]
 
@@ -127,8 +127,14 @@ def _path(source: _Source) -> Path:
     cache = Path(os.environ.get("EQUIPOISE_CACHE", Path.home() / ".cache" / "equipoise"))
     file = cache / source.name
     if not file.exists():
-        cache.mkdir(parents=True, exist_ok=True)
-        _download(source, file)
+        try:
+            cache.mkdir(parents=True, exist_ok=True)
+            _download(source, file)
+        except OSError as error:
+            raise ResourceError(
+                f"{source.name!r} cannot be kept in {str(cache)!r}: {error.strerror}. Name another"
+                " folder in EQUIPOISE_CACHE."
+            ) from error
     return _verified(file, source)
 
 

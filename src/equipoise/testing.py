@@ -84,7 +84,7 @@ def assert_within_margin(result: AuditResult) -> None:
     ...     assert_within_margin(audit.certify("accuracy", margin=0.05))
     ... except InconclusiveError as unsettled:
     ...     print(str(unsettled).splitlines()[1])
-    race=Asian: accuracy difference 0.19 (90% interval 0.0587 to 0.268), p 0.959, n = 32,
+    race=Asian: accuracy difference 0.19 (90% interval 0.0554 to 0.276), p 1.000, n = 32,
     inconclusive
 
     Not for all: 32 people do not settle it.
@@ -95,7 +95,7 @@ def assert_within_margin(result: AuditResult) -> None:
         )
     assert_not_detected(result)
     if outcome(result) is not Outcome.WITHIN_MARGIN:
-        unsettled = [f for f in result.findings if f.decision is not Decision.WITHIN_MARGIN]
+        unsettled = [f for f in result.lines if f.decision is not Decision.WITHIN_MARGIN]
         raise InconclusiveError(_message(result, unsettled))
 
 

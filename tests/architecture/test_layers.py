@@ -10,7 +10,7 @@ import pytest
 import equipoise
 
 SRC = Path(equipoise.__file__).parent
-LEAVES = {"exceptions", "_blas", "_checks", "_numbers", "_typing", "_version"}
+LEAVES = {"exceptions", "_blas", "_checks", "_names", "_numbers", "_typing", "_version"}
 
 ALLOWED = {
     "moments": LEAVES,
@@ -21,13 +21,15 @@ ALLOWED = {
     "search": LEAVES | {"stats", "data"},
     "mitigation": LEAVES | {"stats"},
     "monitoring": LEAVES | {"stats"},
-    "audits": LEAVES | {"moments", "stats", "data", "results", "search", "design"},
-    "plans": LEAVES | {"audits", "results", "data"},
+    "audits": LEAVES | {"moments", "stats", "data", "results", "search", "design", "monitoring"},
+    "plans": LEAVES | {"audits", "results", "data", "monitoring"},
     "plot": LEAVES | {"audits", "results", "stats", "design"},
     "report": LEAVES | {"plans", "audits", "results", "plot", "stats", "design"},
-    "cli": LEAVES | {"plans", "audits", "results", "plot", "report", "data", "design", "datasets"},
+    "cli": LEAVES
+    | {"plans", "audits", "results", "plot", "report", "data", "design", "datasets", "monitoring"},
     "datasets": LEAVES | {"data"},
     "testing": LEAVES | {"plans", "audits", "results"},
+    "integrations": LEAVES | {"plans", "results", "testing"},
 }
 
 HEAVY = {

@@ -1,6 +1,8 @@
 """No code from data: nothing in the package evaluates, unpickles or shells out."""
 
 import ast
+import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -68,3 +70,29 @@ def test_templates_escape_what_they_print():
     for node in environments:
         options = {keyword.arg: keyword.value for keyword in node.keywords}
         assert ast.literal_eval(options["autoescape"]) is True
+
+
+def test_a_plan_imports_nothing_but_listed_candidates():
+    import equipoise as eq
+    from equipoise.exceptions import EquipoiseError
+
+    k = list(range(60))
+    data = {"g": [i % 2 for i in k], "y": [i // 2 % 2 for i in k], "p": [i // 3 % 2 for i in k]}
+    audit = eq.Audit(data | {"x": k}, group="g", y_true="y", y_pred="p", features=["x"])
+    for candidate in ("os.system", "antigravity", "sklearn.externals.joblib", "tests.evil.Model"):
+        before = set(sys.modules)
+        with pytest.raises(EquipoiseError, match="candidate"):
+            audit.improvability(candidate, accuracy="accuracy")
+        assert not {name for name in set(sys.modules) - before if name in candidate}
+
+
+def test_every_promise_names_tests_that_exist():
+    root = Path(__file__).parents[2]
+    text = (root / "SECURITY.md").read_text(encoding="utf-8")
+    promises = [line for line in text.splitlines() if line.startswith("| ")][2:]
+    assert promises
+    for promise in promises:
+        tests = re.findall(r"\[`(test_\w+)`\]\((tests/[\w/.]+)\)", promise)
+        assert tests, promise
+        for name, file in tests:
+            assert f"def {name}(" in (root / file).read_text(encoding="utf-8"), promise

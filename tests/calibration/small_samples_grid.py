@@ -27,67 +27,18 @@ from equipoise.stats.small_samples import (
 )
 from equipoise.stats.unit_sums import UnitSums
 from simulate import units as simulate
+from simulate.peers import (
+    covers,
+    kish,
+    korn_graubard,
+    t_interval,
+    welch,
+    welch_james,
+    welch_of_rest,
+)
 
 TWO_SIDED, ONE_SIDED = stats.norm.ppf(0.975), stats.norm.ppf(0.95)
 SEED, N_TABLES = 20, 2500
-
-
-def t_interval(u, w, value):
-    """CR1 variance and t with one degree less than there are units; covers `value`?"""
-    n, size = (w > 0).sum(-1), w.sum(-1)
-    mean = u.sum(-1) / size
-    variance = np.sum((u - mean[..., None] * w) ** 2, axis=-1) / size**2 * n / (n - 1)
-    return np.abs(mean - value) <= stats.t.ppf(0.975, n - 1) * np.sqrt(variance)
-
-
-def korn_graubard(u, w, rate, *, kish, clusters=False):
-    """Clopper-Pearson at an effective sample size (Korn & Graubard 1998)."""
-    n, size = (w > 0).sum(-1), w.sum(-1)
-    p = u.sum(-1) / size
-    rows = size if clusters else n
-    if kish:
-        effective = size**2 / np.sum(w**2, axis=-1)
-    else:
-        variance = np.sum((u - p[..., None] * w) ** 2, axis=-1) / size**2 * n / (n - 1)
-        effective = np.divide(p * (1 - p), variance, out=rows * 1.0, where=variance > 0)
-        effective *= (stats.t.ppf(0.975, rows - 1) / stats.t.ppf(0.975, n - 1)) ** 2
-    effective = np.minimum(effective, rows)
-    x = p * effective
-    tiny = 1e-9
-    low = stats.beta.ppf(0.025, np.maximum(x, tiny), effective - x + 1)
-    high = stats.beta.ppf(0.975, x + 1, np.maximum(effective - x, tiny))
-    return (np.where(x > 0, low, 0.0) <= rate) & (rate <= np.where(x < effective, high, 1.0))
-
-
-def welch(u, w):
-    """Welch's interval of group minus rest covers zero?"""
-    n, total, square = w.sum(-1), u.sum(-1), np.sum(u**2, axis=-1)
-    rest = [x.sum(-1, keepdims=True) - x for x in (n, total, square)]
-    mean, variance, size = [], [], []
-    for k, s, q in ((n, total, square), rest):
-        mean.append(s / k)
-        variance.append((q - s**2 / k) / (k - 1) / k)
-        size.append(k)
-    return _welch(mean[0] - mean[1], *variance, *size)
-
-
-def _welch(difference, v1, v2, n1, n2):
-    with np.errstate(invalid="ignore"):
-        df = (v1 + v2) ** 2 / (v1**2 / (n1 - 1) + v2**2 / (n2 - 1))
-    return np.abs(difference) <= stats.t.ppf(0.975, df) * np.sqrt(v1 + v2)
-
-
-def welch_james(mean, variance, df):
-    """P-value of Welch (1951) that all means are equal."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        weight = 1.0 / variance
-        total = weight.sum(-1, keepdims=True)
-        centre = (weight * mean).sum(-1, keepdims=True) / total
-        spread = np.sum((1 - weight / total) ** 2 / df, axis=-1)
-        g = mean.shape[-1]
-        between = np.sum(weight * (mean - centre) ** 2, axis=-1) / (g - 1)
-        f = between / (1 + 2 * (g - 2) / (g**2 - 1) * spread)
-        return stats.f.sf(f, g - 1, (g**2 - 1) / (3 * spread))
 
 
 class Report:
@@ -244,20 +195,20 @@ def peers(rng):
     ):
         u, w, rate = simulate.clusters(rng, k, 6, N_TABLES, icc=icc, rate=0.3, size_cv=cv)
         root = simulate.against_known(u, w, rate).root(0.0)
-        survey = korn_graubard(u, w, rate, kish=False, clusters=True)
+        survey = covers(korn_graubard(u, w, w.sum(-1)), rate)
         report.add(
             f"6 x {k} clusters, icc {icc}, size cv {cv}, rate .3", *own(root),
-            cover(root, t_interval(u, w, rate)), cover(root, survey), "", "", "", "",
+            cover(root, covers(t_interval(u, w), rate)), cover(root, survey), "", "", "", "",
         )  # fmt: skip
     u, w, mean = simulate.clusters(rng, 15, 6, N_TABLES, icc=0.3)
     root = simulate.against_known(u, w, mean).root(0.0)
-    t = cover(root, t_interval(u, w, mean))
+    t = cover(root, covers(t_interval(u, w), mean))
     report.add("6 x 15 clusters, icc .3, lognormal", *own(root), t, "", "", "", "", "")
     for n, cv, rate in ((40, 2.0, 0.2), (200, 2.0, 0.2), (40, 1.0, 0.5), (100, 1.0, 0.1)):
         u, w, _ = simulate.weighted_rows(rng, None, n, 6, cv, N_TABLES, rate=rate)
         root = simulate.against_known(u, w, rate).root(0.0)
-        both = [cover(root, korn_graubard(u, w, rate, kish=kish)) for kish in (False, True)]
-        t = cover(root, t_interval(u, w, rate))
+        both = [cover(root, covers(ends, rate)) for ends in (korn_graubard(u, w, n), kish(u, w))]
+        t = cover(root, covers(t_interval(u, w), rate))
         report.add(
             f"6 x {n} rows, weights cv {cv:g}, rate {rate}", *own(root), t, *both, "", "", ""
         )
@@ -270,8 +221,9 @@ def peers(rng):
         root = simulate.against_population(u, w, centre=mean).root(0.0)
         joint = np.mean(joint_test(root, share=w.sum(-1)).p_value <= 0.05)
         james = welch_james(u.mean(-1), u.var(-1, ddof=1) / n, n - 1.0)
+        rest = cover(root, covers(welch_of_rest(u, w), 0.0))
         report.add(
-            f"{law} {g} x {n}, population", *own(root), "", "", "", cover(root, welch(u, w)),
+            f"{law} {g} x {n}, population", *own(root), "", "", "", rest,
             f"{joint:.3f}", f"{np.mean(~(james > 0.05)):.3f}",
         )  # fmt: skip
     for law, n0, n1 in product(("normal", "exponential", "lognormal"), (4, 10), (4, 10)):
@@ -283,7 +235,7 @@ def peers(rng):
         james = np.mean(welch_james(gap, v0 + v1, df) <= 0.05)
         report.add(
             f"{law}, 8 groups, arms {n0}+{n1}", *own(error), "", "", "",
-            cover(error, _welch(gap, v0, v1, n0, n1)), f"{joint:.3f}", f"{james:.3f}",
+            cover(error, covers(welch(gap, v0, v1, n0, n1), 0.0)), f"{joint:.3f}", f"{james:.3f}",
         )  # fmt: skip
     return report
 
@@ -304,7 +256,10 @@ def power(rng):
         for sign in (3.0, -3.0):
             moved = u + w * np.array([sign * sd, 0.0])[:, None]
             root = simulate.against_population(moved, w, centre=mean).root(0.0)[:, 0]
-            cells += [np.mean(np.abs(root) > TWO_SIDED), np.mean(~welch(moved, w)[:, 0])]
+            cells += [
+                np.mean(np.abs(root) > TWO_SIDED),
+                np.mean(~covers(welch_of_rest(moved, w), 0.0)[:, 0]),
+            ]
         report.add(f"{law} {n} among {m}, 3 standard errors", *(f"{c:.3f}" for c in cells))
     return report
 

@@ -27,7 +27,7 @@ def test_init_then_audit_then_report(run, loans):
         "audit", "audit.toml", "--output", "report.html", "--json", "results.json", cwd=folder
     )
     assert audited.returncode == 0, audited.stderr
-    assert "The selection rate differs between subgroups" in re.sub(r"\s+", " ", audited.stdout)
+    assert "so sex: F are worse off" in re.sub(r"\s+", " ", audited.stdout)
     assert "check 1: disparity-selection_rate" in audited.stderr
     assert re.search(r"The plan asks \d questions, each at its own level", audited.stdout)
     results = json.loads((folder / "results.json").read_text(encoding="utf-8"))
@@ -53,7 +53,36 @@ def test_a_template_runs_on_the_users_data(run, loans, template):
     assert run("init", "loans.csv", "--template", template, cwd=folder).returncode == 0
     done = run("audit", "audit.toml", "--quiet", cwd=folder)
     assert done.returncode == 0, done.stderr
-    assert "times the rest" in done.stdout
+    assert "(joint 95% interval" in done.stdout
+    assert "the highest selection rate" in " ".join(done.stdout.split())
+
+
+def test_a_template_refuses_to_guess_what_is_good_for_a_person(run, loans):
+    folder = loans.parent
+    (folder / "plain.csv").write_text(loans.read_text().replace("approved", "pred"))
+    (folder / "plain.csv").write_text((folder / "plain.csv").read_text().replace("repaid", "y"))
+    told = complaint(run("init", "plain.csv", "--template", "four-fifths", cwd=folder))
+    assert "Pass `--favourable LABEL`" in told
+    done = run("init", "plain.csv", "--template", "four-fifths", "--favourable", "1", cwd=folder)
+    assert done.returncode == 0, done.stderr
+
+
+def test_wrongful_denials_are_those_of_people_predicted_to_default(run, loans):
+    folder = loans.parent
+    rows = loans.read_text().splitlines()
+    names = rows[0].split(",")
+    flipped = [",".join(rows[0].replace("approved", "pred_default").split(","))]
+    place = names.index("approved")
+    for row in rows[1:]:
+        cells = row.split(",")
+        cells[place] = str(1 - int(cells[place]))
+        flipped.append(",".join(cells))
+    (folder / "flipped.csv").write_text("\n".join(flipped) + "\n")
+    assert run("init", "flipped.csv", "--template", "four-fifths", cwd=folder).returncode == 0
+    plan = tomllib.loads((folder / "audit.toml").read_text())
+    assert (plan["data"]["favourable"], plan["data"]["positive"]) == (0, 0)
+    done = run("audit", "audit.toml", "--quiet", cwd=folder)
+    assert "so sex: F are worse off" in done.stdout, done.stderr
 
 
 def test_a_plan_written_elsewhere_finds_the_data(run, loans, tmp_path_factory):
@@ -93,9 +122,9 @@ def test_junit_shows_which_subgroup_failed(run, loans):
     assert failed == ["sex=F", "sex=M", "all groups jointly"]
 
 
-def test_quiet_prints_one_line_for_each_check_and_nothing_else(run, loans):
+def test_quiet_prints_the_answer_and_one_line_for_each_check(run, loans):
     done = run("audit", write_plan(loans.parent), "--quiet", cwd=loans.parent)
-    assert [line.split(":")[:2] for line in done.stdout.splitlines()] == [
+    assert [line.split(":")[:2] for line in done.stdout.splitlines()[-2:]] == [
         ["gaps", " detected"],
         ["within", " within margin"],
     ]
@@ -182,7 +211,10 @@ def test_bonferroni_shares_the_level_among_the_checks(run, loans):
     [
         (("loans.csv", "lons.csv"), "File '.*lons.csv' not found"),
         (('group = "sex"', 'group = "sez"'), "Column 'sez' not found. Did you mean 'sex'"),
-        (('metric = "selection_rate"', 'metric = "tprr"'), "Check 'gaps': .*Did you mean 'tpr'"),
+        (
+            ('metric = "selection_rate"', 'metric = "tprr"'),
+            "line .*check 'gaps': .*Did you mean 'tpr'",
+        ),
         (("[[check]]", "[[chek]]"), "no key 'chek'. Did you mean 'check'"),
         (('id = "within"', 'id = "gaps"'), "two checks have the id 'gaps'"),
         (("margin = {margin}", "margin = -1"), "Check 'within': `margin` must be"),
@@ -195,6 +227,18 @@ def test_a_wrong_plan_is_one_line_and_exit_2(run, loans, change, message):
     done = run("audit", plan, "--output", "report.html", cwd=loans.parent)
     assert re.search(message, complaint(done))
     assert not (loans.parent / "report.html").exists()
+
+
+def test_a_check_that_fails_on_its_data_leaves_the_report_of_the_others(run, loans):
+    text = PLAN.replace('metric = "selection_rate"', 'metric = "fpr"', 1).replace(
+        'y_pred = "approved"', 'y_pred = "approved"\ny_true = "credit_score"'
+    )
+    plan = write_plan(loans.parent, text=text)
+    done = run("audit", plan, "--output", "report.html", "--fail-on", "detected", cwd=loans.parent)
+    assert done.returncode == 2
+    assert "check 'gaps': " in done.stderr
+    assert "The other checks were answered." in done.stderr
+    assert "Not answered" in (loans.parent / "report.html").read_text(encoding="utf-8")
 
 
 def test_a_wrong_delimiter_is_named(run, tmp_path):
@@ -322,7 +366,7 @@ def test_spark_gives_the_numbers_of_duckdb(run, loans):
 def test_the_demo_is_quick_and_needs_nothing(run, tmp_path):
     done = run("demo", "--output", "report.html", "--json", "results.json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "race=African-American & sex=Male" in re.sub(r"\s+", " ", done.stdout)
+    assert "African-American men are worse off" in re.sub(r"\s+", " ", done.stdout)
     questions = {
         check["question"] for check in json.loads((tmp_path / "results.json").read_text())["checks"]
     }

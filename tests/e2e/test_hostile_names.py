@@ -66,7 +66,8 @@ def test_names_are_text_and_nothing_else(results):
     page = page_of(results)
     assert page.count("<script") == 1
     assert "<img" not in page
-    assert len(re.findall(r"<svg", page)) == len(QUESTIONS) + 1  # and the explorer's
+    # Every figure and the overview for the page and for a phone, and the explorer's.
+    assert len(re.findall(r"<svg", page)) == 2 * (len(QUESTIONS) + 1) + 1
 
 
 @pytest.mark.parametrize("question", QUESTIONS)

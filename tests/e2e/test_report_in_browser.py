@@ -1,9 +1,11 @@
 """A real browser opens the report: by keyboard, without scripts, on paper and on phones."""
 
 import base64
+import re
 from pathlib import Path
 
 import pytest
+from selenium.webdriver.common.print_page_options import PrintOptions
 
 import equipoise
 from equipoise.plans.plan import read_plan
@@ -66,7 +68,7 @@ def test_sorting_works_by_keyboard(browser, report):
     button = browser.find("#check-disparity th:nth-child(3) button")
     assert button.text == "n"
     button.send_keys("\ue007")
-    assert groups(browser)[0] == "race=C & sex=Female"
+    assert groups(browser)[0] == "race=B"
     assert (
         browser.find("#check-disparity th:nth-child(3)").get_attribute("aria-sort") == "ascending"
     )
@@ -140,9 +142,9 @@ def test_the_page_is_complete_without_scripts(browser, report):
     browser.scripts(on=False)
     browser.open(report)
     assert len(browser.driver.find_elements("css selector", "table.findings tbody tr")) == 8
-    assert len(browser.driver.find_elements("css selector", "svg.figure")) == 2
+    assert len(browser.driver.find_elements("css selector", "svg.figure.wide")) == 2
     assert not browser.find("#theme").is_displayed()
-    assert "0.118 above the population" in browser.find("#check-disparity .headline").text
+    assert "0.118 higher, at least 0.09" in browser.find("#check-disparity .headline").text
 
 
 def test_printing_shows_the_rows_that_a_filter_hides(browser, report):
@@ -154,6 +156,55 @@ def test_printing_shows_the_rows_that_a_filter_hides(browser, report):
     browser.media("")
     pdf = base64.b64decode(browser.driver.print_page())
     assert pdf.startswith(b"%PDF")
+
+
+def test_a_figure_is_drawn_anew_for_a_phone(browser, report):
+    drawings = (
+        "return ['wide', 'narrow'].map(kind => [...document.querySelectorAll('svg.figure.' + kind)]"
+        ".map(drawing => Math.round(drawing.getBoundingClientRect().width)))"
+    )
+    browser.open(report)
+    wide, narrow = browser.driver.execute_script(drawings)
+    assert min(wide) > 500
+    assert narrow == [0, 0]
+    browser.resize(390, 800)
+    wide, narrow = browser.driver.execute_script(drawings)
+    assert wide == [0, 0]
+    assert 300 < min(narrow) <= max(narrow) <= 390
+    sizes = browser.driver.execute_script(
+        "return [...document.querySelectorAll('svg.figure.narrow text')]"
+        ".map(text => text.getBoundingClientRect().height)"
+    )
+    assert min(sizes) > 8
+    frames = browser.driver.execute_script(
+        "return [...document.querySelectorAll('figure .scroll')]"
+        ".every(frame => frame.scrollWidth <= frame.clientWidth)"
+    )
+    assert frames
+
+
+@pytest.mark.parametrize(("width", "height"), [(21.0, 29.7), (21.59, 27.94)], ids=["A4", "letter"])
+def test_the_paper_edition_has_four_pages_and_an_annex(browser, demo, width, height):
+    def pages():
+        paper = PrintOptions()
+        paper.page_width, paper.page_height = width, height
+        pdf = base64.b64decode(browser.driver.print_page(paper))
+        return len(re.findall(rb"/Type\s*/Page\b", pdf))
+
+    browser.open(demo)
+    whole = pages()
+    tables = "return document.querySelectorAll('#annex table.findings').length"
+    assert browser.driver.execute_script(tables) == 0
+    browser.driver.execute_script("window.dispatchEvent(new Event('beforeprint'))")
+    assert browser.driver.execute_script(tables) == 5
+    browser.driver.execute_script("window.dispatchEvent(new Event('afterprint'))")
+    assert browser.driver.execute_script(tables) == 0
+    assert not browser.find("#annex").is_displayed()
+    browser.driver.execute_script(
+        "document.head.insertAdjacentHTML('beforeend', '<style>"
+        "#annex, #annex ~ section, footer { display: none !important }</style>')"
+    )
+    assert pages() == 4 < whole
 
 
 def test_the_demo_shows_headline_figure_and_table_for_every_question(browser, demo):

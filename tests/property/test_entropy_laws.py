@@ -7,6 +7,7 @@ from equipoise.stats.inequality.benefits import BenefitMoments
 from equipoise.stats.inequality.decomposition import (
     between_interval,
     between_test,
+    contribution_intervals,
     decompose,
     log_interval,
 )
@@ -72,7 +73,7 @@ def test_one_row_for_each_cluster_is_independence(rows, order):
         BenefitMoments.from_rows(b, group, order=order, cluster=np.arange(len(b))[::-1])
     )
     np.testing.assert_allclose(single.total_se, plain.total_se, rtol=1e-7, atol=2e-7)
-    np.testing.assert_allclose(single.between_root_se, plain.between_root_se, rtol=1e-7, atol=2e-7)
+    np.testing.assert_allclose(single.share_se, plain.share_se, rtol=1e-7, atol=2e-7)
 
 
 @settings(max_examples=40, deadline=None)
@@ -85,9 +86,12 @@ def test_intervals_nest_in_the_level_and_zero_is_inside_when_the_test_does_not_r
     assert ends[1][0] <= ends[0][0]
     assert ends[1][1] is None or ends[0][1] <= ends[1][1]
     for level in (0.8, 0.95, 0.99):
-        low, _ = between_interval(parts, test, confidence_level=level)
-        if test.p_value > 1.0 - level:
-            assert low == 0.0
+        low, high = between_interval(parts, test, confidence_level=level)
+        assert (low > 0.0) == (test.p_value <= 1.0 - level)
+        assert high is None or high >= low
+        starts, _ = contribution_intervals(parts, test, confidence_level=level)
+        tested = test.groups.tested
+        assert ((starts > 0.0) == (test.groups.p_value <= 1.0 - level))[tested].all()
 
 
 @settings(max_examples=30, deadline=None)

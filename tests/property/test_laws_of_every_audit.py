@@ -36,8 +36,41 @@ CASES = {
     "disparity of ratios": ("disparity", {"metric": "ppv", "reference": "rest", "scale": "ratio"}),
     "flag": ("flag", {"metric": "accuracy", "margin": 0.02, "alternative": "outside"}),
     "certify": ("certify", {"metric": "squared_error", "margin": 0.15}),
+    "compare models": ("compare", {"metric": "tpr", "baseline": "rule", "reference": "rest"}),
+    "compare scores": (
+        "compare",
+        {"metric": "mean_score", "baseline": "income", "margin": 0.1, "depth": 1},
+    ),
+    "disparity to the highest": (
+        "disparity",
+        {"metric": "selection_rate", "reference": "highest", "scale": "ratio", "rng": 1},
+    ),
+    "disparity of means to the lowest": (
+        "disparity",
+        {"metric": eq.Metric("income", "income"), "reference": "lowest", "rng": 1},
+    ),
+    "certify against the highest": (
+        "certify",
+        {"metric": "tpr", "margin": 0.2, "reference": "highest"},
+    ),
+    "disparity given a factor": ("disparity", {"metric": "selection_rate", "given": "t"}),
+    "disparity of means given factors": (
+        "disparity",
+        {"metric": eq.Metric("income", "income"), "given": ["t", "rule"], "scale": "ratio"},
+    ),
+    "decompose": ("decompose", {"metric": "selection_rate", "given": ["t", "rule"]}),
+    "impact ratios": ("impact_ratios", {"rng": 1}),
+    "monitor": ("monitor", {"metric": ["tpr", "selection_rate"], "time": "week"}),
+    "monitor of means": ("monitor", {"metric": "mean_score", "time": "week", "depth": 1}),
+    "discover": (
+        "discover",
+        {"metric": "accuracy", "features": ["week", "rule"], "min_size": 0.1, "rng": 1},
+    ),
     "predictive parity": ("predictive_parity", {"unit": "row", "rng": 1}),
     "calibration": ("predictive_parity", {"unit": "row", "hypothesis": "calibration", "rng": 1}),
+    "score quality": ("score_quality", {"baseline": "rival", "rng": 1}),
+    "multicalibration": ("multicalibration", {"rng": 1}),
+    "multicalibration, parity": ("multicalibration", {"hypothesis": "parity", "rng": 1}),
     "marginal outcome": (
         "marginal_outcome",
         {"threshold": 0.2, "bandwidth": 0.5, "unit": "row"},
@@ -52,9 +85,21 @@ CASES = {
         {"candidate": LOGISTIC, "accuracy": "accuracy", "n_splits": 2}
         | {"n_resamples": 99, "rng": 1},
     ),
+    "necessity": (
+        "necessity",
+        {"candidate": "rival", "accuracy": "tpr", "fairness": "selection_rate", "capacity": 0.3}
+        | {"inference": "analytic", "accuracy_loss": 0.1, "frontier": True, "rng": 1},
+    ),
+    "drop table": ("drop_table", {"estimator": LOGISTIC, "rng": 1}),
     "inequality of decisions": ("inequality", {"benefits": "speicher", "order": 2.0}),
     "inequality of a column": ("inequality", {"benefits": "income"}),
     "treatment effects": ("treatment_effects", {"n_repeats": 2, "rng": 1}),
+    "treatment effects, ranked": (
+        "treatment_effects",
+        {"measure": "difference", "ranking": "autoc", "n_repeats": 0, "rng": 1},
+    ),
+    "policy": ("policy", {"budget": 0.4, "rng": 1}),
+    "policy by a threshold": ("policy", {"threshold": 0.2, "cost": 0.1, "rng": 1}),
     "treatment effects, split": (
         "treatment_effects",
         {"measure": "difference", "split": True, "adjust": "max_t", "n_repeats": 0, "rng": 1},

@@ -16,6 +16,8 @@ TABLE = {
     "g": RNG.choice(["a", "b"], N),
     "y": RNG.integers(0, 2, N),
     "p": RNG.integers(0, 2, N),
+    "q": RNG.integers(0, 2, N),
+    "week": RNG.integers(1, 4, N),
     "s": RNG.random(N).round(2),
     "t": RNG.integers(0, 2, N),
     "e": RNG.normal(size=N),
@@ -24,14 +26,24 @@ NEEDED = {
     "disparity": {"metric": "ppv"},
     "flag": {"metric": "ppv"},
     "certify": {"metric": "ppv", "margin": 0.1},
+    "compare": {"metric": "accuracy", "baseline": "q"},
+    "impact_ratios": {},
+    "monitor": {"metric": "accuracy", "time": "week"},
+    "discover": {"metric": "accuracy", "features": ["g", "q"]},
+    "decompose": {"metric": "ppv", "given": "t"},
     "predictive_parity": {"unit": "row"},
+    "score_quality": {},
+    "multicalibration": {},
+    "policy": {"budget": 0.4},
     "marginal_outcome": {"threshold": 0.5, "unit": "row"},
     "improvability": {
-        "candidate": "p",
+        "candidate": "q",
         "accuracy": "accuracy",
         "n_splits": 1,
         "n_resamples": 99,
     },
+    "necessity": {"candidate": "q", "accuracy": "accuracy", "inference": "analytic"},
+    "drop_table": {"estimator": "sklearn.linear_model.LogisticRegression"},
     "inequality": {"benefits": "speicher"},
     "treatment_effects": {"n_repeats": 1},
 }
@@ -44,7 +56,9 @@ def test_every_question_is_attacked():
 
 
 @pytest.mark.parametrize("question", NEEDED)
-def test_any_value_of_an_option_ends_in_a_result_or_a_sentence(question):
+def test_any_value_of_an_option_ends_in_a_result_or_a_sentence(question, monkeypatch, tmp_path):
+    # A state is a file.
+    monkeypatch.chdir(tmp_path)
     audit = eq.Audit(
         TABLE, group="g", y_true="y", y_pred="p", y_score="s", treatment="t", effect_pred="e"
     )

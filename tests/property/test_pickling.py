@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 
 from equipoise.stats.disparity.gaps import Disparities
-from golden.cases import CASES, table
+from support.cases import CASES, table
 
 ASKED = [
     "disparity-loans-plain",

@@ -10,17 +10,17 @@ from operator import attrgetter
 import numpy as np
 import pyarrow as pa
 import pytest
+from sklearn.linear_model import LogisticRegression
 
 import equipoise as eq
 from equipoise.audits.asking import ask
-from equipoise.audits.improvement import decision_cells, decision_rows
-from equipoise.audits.improvement.decision_rows import read_rows
+from equipoise.audits.improvement import rows as decision_rows
 from equipoise.audits.scores import sample as score_sample
+from equipoise.data.query import recorded
 from equipoise.data.roles import Roles
 from equipoise.data.spark import SparkParts
 from equipoise.data.table import Quantity, Rows, Table
 from equipoise.exceptions import DataError, MissingDependencyError
-from equipoise.stats.improvement.capacity import select_top
 from support.asking import answer_of
 from support.engines import spark_session
 from support.soundness import differences
@@ -68,6 +68,7 @@ LABELS = {"y_true": "y", "y_pred": "p"}
 SCORE = {"y_true": "y", "y_score": "score"}
 EXPERIMENT = {"y_true": "y", "treatment": "arm", "effect_pred": "effect"}
 WHITE = {"race": "White"}
+DESCRIPTION = ["race", "sex", "veteran", "day", "band", "age", "score"]
 
 CASES = {
     "rates of text and Boolean groups": (
@@ -164,6 +165,30 @@ CASES = {
         {"group": "veteran", "cluster": "user", **LABELS},
         lambda audit: audit.improvability("arm", accuracy="accuracy", n_resamples=200, rng=4),
     ),
+    "comparison of two models": (
+        {"group": ["race", "veteran"], "count": "copies", **LABELS},
+        lambda audit: audit.compare("fpr", baseline="arm", margin=0.1),
+    ),
+    "comparison of two periods of users": (
+        {"group": "race", "cluster": "user", "time": "day", **LABELS},
+        lambda audit: audit.compare("ppv", baseline="2019-04-14", reference="rest"),
+    ),
+    "monitor of rates": (
+        {"group": ["race", "sex"], "time": "age", **LABELS},
+        lambda audit: audit.monitor(["selection_rate", "error_rate"], reference="population"),
+    ),
+    "monitor of scores of named users with weights": (
+        {"group": "veteran", "cluster": "name", "weight": "weight", "time": "day", **SCORE},
+        lambda audit: audit.monitor("mean_score"),
+    ),
+    "discovery among all subgroups": (
+        {"count": "copies", **LABELS},
+        lambda audit: audit.discover("error_rate", features=DESCRIPTION, min_size=0.05),
+    ),
+    "discovery by clusters": (
+        {"cluster": "name", **SCORE},
+        lambda audit: audit.discover("squared_error", features=DESCRIPTION[:-1], rng=1),
+    ),
 }
 
 
@@ -181,31 +206,7 @@ def test_spark_and_duckdb_agree(roles, ask, spark_rows):
     local = ask(eq.Audit(ROWS, missing="drop", **roles))
     distributed = ask(eq.Audit(spark_rows, missing="drop", **roles))
     found, expected = local.to_dict(), distributed.to_dict()
-    # How much an estimated cut-off matters is seen in rows, which do not leave Spark.
-    for record in (found, expected):
-        record["details"].pop("cutoff_sensitivity", None)
     assert not differences(found, expected)
-
-
-@pytest.mark.parametrize("capacity", [0.1, 0.4, 0.9])
-@pytest.mark.parametrize("score", ["other", "decile"])
-def test_counted_decisions_are_those_about_rows(score, capacity, monkeypatch):
-    monkeypatch.setattr(decision_cells, "NEAR_ROWS", 5)
-    decile = (ROWS.column("other").to_numpy() * 10).round()
-    rows = ROWS.append_column("decile", pa.array(decile))
-    table = Table(rows, Roles(group=("veteran",), missing="drop", weight="weight", **SCORE))
-    counted = ask(decision_cells.read_cells(table, ["ppv"], candidate=score, capacity=capacity))
-    each = ask(read_rows(table, ["ppv"], candidate=score, features=False))
-    chosen = [select_top(s, capacity, weight=each.weight) for s in (each.score, each.candidate)]
-    assert len(counted.count) < len(each.y)
-    assert counted.count.sum() == len(each.y)
-    for decided, selected in zip((counted.status_quo, counted.candidate), chosen, strict=True):
-        for k in (0, 1):
-            of_group, rows_of_group = counted.group == k, each.group == k
-            for power in (0, 1):
-                ours = counted.count * counted.weight**power * decided * counted.y
-                theirs = each.weight**power * selected * each.y
-                assert ours[of_group].sum() == pytest.approx(theirs[rows_of_group].sum())
 
 
 def test_a_large_table_is_sampled_by_clusters(spark_rows, monkeypatch):
@@ -217,6 +218,62 @@ def test_a_large_table_is_sampled_by_clusters(spark_rows, monkeypatch):
     assert note.message.startswith("About 300 of 600 rows")
     again = ask(eq.Audit(spark_rows.repartition(2), missing="drop", **roles))
     assert not differences(result.to_dict(), again.to_dict())
+
+
+def test_a_large_table_of_rows_is_sampled_in_its_partitions(spark_rows, monkeypatch):
+    monkeypatch.setattr(decision_rows, "SAMPLE_ROWS", 300)
+    roles = {"group": "sex", "y_true": "y", "y_pred": "p", "features": ["score"]}
+
+    def sample(rows):
+        table = eq.Audit(rows, missing="drop", **roles).table
+        with recorded() as sent:
+            asked = decision_rows.read_decisions(table, ["accuracy"], features=True)
+            found = ask(asked)
+        return found, "".join(query.sql for query in sent)
+
+    found, plan = sample(spark_rows)
+    assert 200 < len(found.y) < 400
+    # No exchange brings all rows into one partition.
+    assert "SinglePartition" not in plan
+    again, _ = sample(spark_rows.repartition(2))
+    np.testing.assert_array_equal(found.X, again.X)
+    np.testing.assert_array_equal(found.y, again.y)
+
+
+def test_a_fitted_candidate_predicts_in_the_partitions(monkeypatch):
+    """The same as fitting by hand on the sample and naming the column of predictions."""
+    monkeypatch.setattr(decision_rows, "SAMPLE_ROWS", 1000)
+    rng = np.random.default_rng(3)
+    n = 3000
+    sex, x = rng.choice(["F", "M"], n), rng.normal(size=n)
+    table = pa.table(
+        {
+            "sex": sex,
+            "x": x,
+            "y": (x + 0.5 * rng.normal(size=n) > 0).astype(int),
+            "p": (x - 0.8 * (sex == "F") + 0.9 * rng.normal(size=n) > 0).astype(int),
+        }
+    )
+    roles = {"group": "sex", "y_true": "y", "y_pred": "p", "features": "x"}
+    options = {"accuracy": "accuracy", "fairness": "fpr", "n_resamples": 200, "rng": 1}
+    frame = spark_session().createDataFrame(table)
+    result = eq.Audit(frame, **roles).improvability(LogisticRegression(), **options)
+    (note,) = (note for note in result.notes if note.code == "fitted-on-sample")
+    assert note.message.endswith(f"judged on {result.n} other rows: one split.")
+    assert "if these rows played no part" not in str(result)
+    model = result.details["fitted"][0].model
+    drawn = ask(
+        decision_rows.read_decisions(eq.Audit(frame, **roles).table, ["accuracy"], features=True)
+    )
+    assert result.n == n - len(drawn.y)
+    left = ~np.isin(table.column("x").to_numpy(), drawn.X[:, 0])
+    others = table.filter(pa.array(left))
+    decided = model.predict(others.select(["x"]).to_pandas().to_numpy())
+    by_hand = eq.Audit(others.append_column("new", pa.array(decided)), **roles)
+    expected = by_hand.improvability("new", higher_group="sex=M", **options)
+    for found, other in zip(result.findings, expected.findings, strict=True):
+        assert found.estimate == pytest.approx(other.estimate, abs=1e-12)
+        assert found.ci.low == pytest.approx(other.ci.low, abs=0.01)
 
 
 @pytest.mark.parametrize("case", ["predictive parity of users with counts", "marginal outcome"])

@@ -9,7 +9,6 @@ from equipoise.stats.effects.adjustment import lin_outcomes
 from equipoise.stats.effects.bias import bias_covariance, bias_estimates, treatment_bias
 from equipoise.stats.effects.collapse import effect_quantities
 from equipoise.stats.effects.errors import effect_moments, group_errors
-from equipoise.stats.effects.evaluation import merge_blocks
 
 
 @pytest.fixture
@@ -210,27 +209,6 @@ def test_lin_adjustment_is_the_interacted_regression(rows):
     design = np.column_stack([np.ones(len(y)), t, centred, t[:, None] * centred])
     coefficient = np.linalg.lstsq(design, y, rcond=None)[0]
     assert_allclose(found.effect[0], coefficient[1], atol=1e-12)
-
-
-def test_block_sums_give_the_same_errors_as_rows(rows, rng):
-    block = rng.integers(8, size=len(rows["y"]))
-    blocks = effect_moments(rows["y"], rows["t"], rows["f"], block * 3 + rows["g"], n_groups=24)
-    chosen = np.arange(8) % 2 == 0
-    merged = group_errors(merge_blocks(blocks, chosen, n_blocks=8))
-    keep = chosen[block]
-    direct = group_errors(effect_moments(*(rows[k][keep] for k in ("y", "t", "f", "g"))))
-    assert_allclose(merged.error, direct.error, atol=1e-12)
-    assert_allclose(merged.error_se, direct.error_se, rtol=1e-10)
-
-
-def test_blocks_keep_clusters_that_join_arms(rows, rng):
-    cluster = rng.integers(100, size=len(rows["y"]))
-    block = cluster % 4
-    args = [rows[k] for k in ("y", "t", "f")]
-    blocks = effect_moments(*args, block * 3 + rows["g"], n_groups=12, cluster=cluster)
-    merged = group_errors(merge_blocks(blocks, np.ones(4, bool), n_blocks=4))
-    direct = group_errors(effect_moments(*args, rows["g"], cluster=cluster))
-    assert_allclose(merged.error_se, direct.error_se, rtol=1e-10)
 
 
 def test_paper_split_uses_separate_halves(rows, rng):

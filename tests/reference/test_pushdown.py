@@ -9,7 +9,8 @@ import pytest
 
 import equipoise as eq
 from equipoise.audits.disparity import measure
-from equipoise.audits.improvement import decision_rows
+from equipoise.audits.improvement import rows as decision_rows
+from equipoise.audits.inequality import inequality
 from equipoise.data.spark import SparkParts
 from reference.test_engines import CASES, ROWS
 from support.engines import spark_session
@@ -22,7 +23,7 @@ ASKED = {
     "flag": ["rates of integer groups with counts"],
     "certify": ["rates of dates with weights"],
     "inequality": ["inequality of decisions", "inequality of a column"],
-    "treatment_effects": ["treatment effects", "treatment effects, split"],
+    "treatment_effects": ["treatment effects"],
 }
 # Rows in the memory of this process are streamed; on a cluster, functions go to the rows.
 ASKED_OF_SPARK = {
@@ -54,6 +55,7 @@ def collected(monkeypatch):
 
     monkeypatch.setattr(nw.LazyFrame, "collect", counting)
     monkeypatch.setattr(measure, "WORK_LIMIT", 0)
+    monkeypatch.setattr(inequality, "MOST_UNITS", 0)
     return sizes
 
 

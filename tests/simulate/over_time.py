@@ -94,6 +94,26 @@ def chased(rng, replications, *, batches=100, p=0.4):
     return BatchSums.of_counts(n.reshape(batches, -1), ones.reshape(batches, -1))
 
 
+def extremes(rng, replications, *, batches=150):
+    """Rates and shares that jump from one end to the other from batch to batch."""
+    p = np.where(rng.random((batches, replications, 1)) < 0.5, 0.003, 0.997)
+    share = np.where(rng.random((batches, replications)) < 0.5, 0.02, 0.98)
+    return sizes(rng, batches, replications, 120, share), p
+
+
+def doubled(rng, replications, *, batches=120, p=0.3, largest=2000):
+    """Batches of twice the size after every batch that looked bad for the group: an adversary."""
+    n = np.empty((batches, replications, 2))
+    ones = np.empty_like(n)
+    rows = np.full(replications, 10.0)
+    for b in range(batches):
+        n[b] = np.stack([rows, 3 * rows], axis=-1)
+        ones[b] = rng.binomial(n[b].astype(int), p)
+        bad = ones[b, :, 0] / rows < ones[b, :, 1] / (3 * rows)
+        rows = np.where(bad, np.minimum(2 * rows, largest), 10.0)
+    return BatchSums.of_counts(n.reshape(batches, -1), ones.reshape(batches, -1))
+
+
 def users(rng, kind, *, batches=52, n_users=400, icc=0.3, share=0.25):
     """Rows of clusters with no gap: value, batch, group (0/1) and user of each row."""
     if kind == "same users":

@@ -46,6 +46,7 @@ def audit_tables(draw, *, min_rows=1, max_rows=40, wild=True):
     columns["e"] = draw(_column(st.floats(-1, 1, width=16), n))
     columns["rival"] = draw(_column(st.floats(0, 1, width=16), n))
     columns["rule"] = draw(_labels(n))
+    columns["week"] = draw(_column(st.integers(1, 3), n))
     roles = {"group": names, **ROLES}
     if wild:
         columns |= draw(_burdens(n, roles))
@@ -75,6 +76,7 @@ def informative_tables(draw, *, burdens=True):
         "rival": (0.5 * y + 0.5 * rng.random(n)).round(2),
         "rule": np.where(rng.random(n) < 0.3, y, rng.integers(0, 2, n)).astype(int),
         "income": rng.lognormal(size=n).round(2),
+        "week": rng.integers(1, 5, n),
     }
     roles = {"group": names, **ROLES}
     if burdens and draw(st.booleans()):

@@ -2,7 +2,7 @@ import pytest
 
 from equipoise import datasets
 from equipoise import datasets as source
-from equipoise.exceptions import DataError
+from equipoise.exceptions import DataError, ResourceError
 
 
 def test_compas_counts_are_the_counts_of_the_file(data_file, monkeypatch):
@@ -69,6 +69,15 @@ def test_a_wrong_download_is_not_cached(local_source, tmp_path):
     with pytest.raises(DataError, match="unexpected SHA-256"):
         source._path(known)
     assert not list((tmp_path / "cache").iterdir())
+
+
+def test_a_cache_that_cannot_be_made_is_one_sentence(local_source, tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("EQUIPOISE_CACHE", str(tmp_path / "file" / "cache"))
+    with pytest.raises(
+        ResourceError, match=r"cannot be kept in .*: Not a directory\. Name another"
+    ):
+        source._path(local_source[0])
 
 
 def test_a_failed_download_says_what_to_do(local_source):

@@ -84,3 +84,40 @@ def test_transformed_quantities_are_those_of_transformed_rows(rng, clustered):
     np.testing.assert_allclose(changed.product, direct.product, atol=1e-11)
     if clustered:
         np.testing.assert_allclose(changed.cross.product, direct.cross.product, atol=1e-11)
+
+
+def test_moments_of_higher_order_are_sums_over_units_and_merge_where_no_unit_is_shared(rng):
+    q = rng.normal(size=(40, 2))
+    cell = np.arange(40) % 6
+    coarse = np.array([2, 0, 1, 0, 2, 1])
+    merged = merge_cells(CellMoments.from_rows(q, cell, order=3), coarse)
+    third = np.einsum("na,nb,nc->nabc", q, q, q)
+    for k in range(3):
+        own = coarse[cell] == k
+        np.testing.assert_allclose(merged.units.third[k], third[own].sum(axis=0), atol=1e-12)
+        np.testing.assert_allclose(merged.units.fifth[k], (q[own] ** 5).sum(axis=0), atol=1e-12)
+        np.testing.assert_array_equal(merged.units.n[k], [own.sum()] * 2)
+    np.testing.assert_array_equal(
+        merged.units[[1]].third[:, 0, 0, 0], merged.units.third[:, 1, 1, 1]
+    )
+
+
+def test_higher_moments_of_a_group_whose_cells_share_units_are_not_known(rng):
+    q, cell, unit = rng.normal(size=(40, 2)), np.arange(40) % 4, np.arange(40) // 4
+    cells = CellMoments.from_rows(q, cell, cluster=unit, order=3)
+    merged = merge_cells(cells, np.array([0, 0, 1, 2]))
+    assert merged.units is None
+    assert merged.cross.squares is None
+    kept = merge_cells(cells, np.arange(4))
+    np.testing.assert_allclose(kept.units.third, cells.units.third)
+    np.testing.assert_allclose(kept.cross.squares, cells.cross.squares)
+    assert transform_quantities(cells, np.eye(2)).units is None
+
+
+def test_cells_with_and_without_higher_moments_add_to_cells_without(rng):
+    q, cell, unit = rng.normal(size=(12, 1)), np.arange(12) % 3, np.arange(12) // 3
+    whole = CellMoments.from_rows(q, cell, cluster=unit, order=3)
+    plain = CellMoments.from_rows(q, cell, cluster=unit)
+    assert (whole + plain).units is None
+    assert (whole + plain).cross.squares is None
+    np.testing.assert_allclose((whole + whole).units.fourth, 2 * whole.units.fourth)

@@ -6,21 +6,42 @@ questions that are asked together are answered together, so that a plan is one s
 its own question only.
 """
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
+from dataclasses import replace
 from functools import wraps
+from threading import RLock
 from typing import Any, ParamSpec, TypeAlias, TypeVar
 
+from equipoise.audits.words import words_of
+from equipoise.data.cells import NotInCellsError
+from equipoise.data.frame import check_open
+from equipoise.data.query import Sent, recorded
 from equipoise.data.scan import answer
 from equipoise.data.table import Rows, Sums
-from equipoise.exceptions import EquipoiseError
+from equipoise.exceptions import EquipoiseError, InvalidParameterError
+from equipoise.results.finding import Note
+from equipoise.results.result import AuditResult
 
-__all__ = ["Asking", "ask", "ask_all", "declare", "question_method"]
+__all__ = ["Asking", "ask", "ask_all", "declare", "question_method", "side_by_side"]
 
 _Options = ParamSpec("_Options")
 _Result = TypeVar("_Result")
 
-Asking: TypeAlias = Generator[Sums | Rows, Any, _Result]
-"""A question under way: it yields what it needs and is sent `CellMoments` or `NarrowRows`."""
+Asking: TypeAlias = Generator[Sums | Rows | tuple[Sums | Rows, ...], Any, _Result]
+"""A question under way: it yields what it needs and is sent `CellMoments` or `NarrowRows`.
+
+Several declarations that it yields at once are answered by a list, from one scan."""
+
+
+_TURN = RLock()
+"""One question at a time: a connection that is busy refuses another thread, and engines use all
+processors for one query anyway."""
+
+_STRATA_UNUSED = Note(
+    code="strata-not-used",
+    message="The sampling strata are not used by this question: units count as drawn from one"
+    " population, and no finite population correction is made.",
+)
 
 
 def question_method(
@@ -29,10 +50,34 @@ def question_method(
     """Make a generator function a method of `Audit`, which asks it alone and returns its answer."""
 
     @wraps(question)
+    def worded(*args: _Options.args, **options: _Options.kwargs) -> Asking[_Result]:
+        audit: Any = args[0]
+        check_open(audit.table.frame)
+        try:
+            result = yield from question(*args, **options)
+        except NotInCellsError as error:
+            raise InvalidParameterError(f"`{question.__name__}` {error}") from None
+        return _in_words(result, audit)
+
+    @wraps(worded)
     def method(*args: _Options.args, **options: _Options.kwargs) -> _Result:
-        return ask(question(*args, **options))
+        return ask(worded(*args, **options))
 
     return method
+
+
+def _in_words(result: _Result, audit: Any) -> _Result:
+    """Give a result the words of the columns of its table."""
+    if not isinstance(result, AuditResult):
+        return result
+    audit.table.check_favourable()
+    metrics = dict.fromkeys(finding.estimand.metric for finding in result.findings)
+    notes = result.notes
+    if audit.table.roles.strata is not None and not (
+        result.question.own_strata or any(note.code == "survey-design" for note in notes)
+    ):
+        notes = (*notes, _STRATA_UNUSED)
+    return replace(result, words=words_of(audit.table.roles, metrics), notes=notes)
 
 
 def declare(method: Callable[..., Any], /, *args: Any, **options: Any) -> Asking[Any]:
@@ -52,6 +97,36 @@ def declare(method: Callable[..., Any], /, *args: Any, **options: Any) -> Asking
     """
     question = getattr(method, "__wrapped__", method)(*args, **options)
     return (yield from question) if isinstance(question, Generator) else question
+
+
+def side_by_side(parts: Sequence[Asking[Any]]) -> Asking[list[Any]]:
+    """Make several questions one, which asks in each round what all of them need.
+
+    Parameters
+    ----------
+    parts : sequence of generators
+        Not yet started; each yields one declaration at a time.
+
+    Yields
+    ------
+    tuple of Sums and Rows
+
+    Returns
+    -------
+    list
+        What each of them returned.
+    """
+    results: dict[int, Any] = {}
+    replies: dict[int, Any] = dict.fromkeys(range(len(parts)))
+    while replies:
+        needs: dict[int, Any] = {}
+        for k, reply in replies.items():
+            try:
+                needs[k] = parts[k].send(reply)
+            except StopIteration as stop:
+                results[k] = stop.value
+        replies = dict(zip(needs, (yield tuple(needs.values())), strict=True)) if needs else {}
+    return [results[k] for k in range(len(parts))]
 
 
 def ask(question: Asking[_Result]) -> _Result:
@@ -90,23 +165,83 @@ def ask_all(
     list
         What each question returned, or the error that ended it.
     """
+    with _TURN:
+        return _rounds(questions, started)
+
+
+def _rounds(
+    questions: Sequence[Asking[_Result]], started: Callable[[int], None] | None
+) -> list[_Result | EquipoiseError]:
     results: dict[int, _Result | EquipoiseError] = {}
     replies: dict[int, Any] = dict.fromkeys(range(len(questions)))
+    sent: dict[int, list[Sent]] = {k: [] for k in replies}
+    held = dict.fromkeys(replies, (0, 0, 0))
     round_number = 0
     while replies:
         needs = {}
         for k, reply in replies.items():
             if round_number == 1 and started is not None:
                 started(k)
-            try:
-                if isinstance(reply, EquipoiseError):
-                    needs[k] = questions[k].throw(reply)
-                else:
-                    needs[k] = questions[k].send(reply)
-            except StopIteration as stop:
-                results[k] = stop.value
-            except EquipoiseError as error:
-                results[k] = error
-        replies = dict(zip(needs, answer(list(needs.values())), strict=True))
+            with recorded() as queries:
+                try:
+                    if isinstance(reply, EquipoiseError):
+                        needs[k] = questions[k].throw(reply)
+                    else:
+                        needs[k] = questions[k].send(reply)
+                except StopIteration as stop:
+                    results[k] = _with_queries(stop.value, [*sent[k], *queries], held[k])
+                except EquipoiseError as error:
+                    results[k] = error
+            sent[k] += queries
+        replies = _answers(needs)
+        for k, need in needs.items():
+            for part in need if isinstance(need, tuple) else (need,):
+                sums = part.sums if isinstance(part, Rows) else part
+                sent[k] += sums.table.sent.get(sums, ())
+                held[k] = sums.table.withheld
         round_number += 1
     return [results[k] for k in range(len(questions))]
+
+
+def _with_queries(result: Any, sent: Iterable[Sent], withheld: tuple[int, int, int]) -> Any:
+    """Keep with a result the queries behind it; say how many rows left, or were withheld."""
+    if not isinstance(result, AuditResult):
+        return result
+    notes = tuple(
+        Note(
+            code="rows-brought",
+            message=f"{query.returned} rows of {query.columns} columns left the database: sums are"
+            " not enough for this question.",
+        )
+        for query in sent
+        if query.rows
+    )
+    cells, rows, limit = withheld
+    if cells:
+        notes += (
+            Note(
+                code="withheld-cells",
+                message=f"{cells} cells with {rows} rows were withheld where the rows are, so that"
+                f" none of fewer than {limit} rows is known; their rows are in no group.",
+            ),
+        )
+    queries = tuple(dict.fromkeys(query.sql for query in sent))
+    return replace(result, queries=queries, notes=(*result.notes, *notes))
+
+
+def _answers(needs: dict[int, Sums | Rows | tuple[Sums | Rows, ...]]) -> dict[int, Any]:
+    """Answer the declarations of one round; the first error of a question is its reply."""
+    parts = [
+        (k, part)
+        for k, need in needs.items()
+        for part in (need if isinstance(need, tuple) else (need,))
+    ]
+    found: dict[int, list[Any]] = {k: [] for k in needs}
+    for (k, _), reply in zip(parts, answer([part for _, part in parts]), strict=True):
+        found[k].append(reply)
+    replies: dict[int, Any] = {}
+    for k, need in needs.items():
+        errors = [reply for reply in found[k] if isinstance(reply, EquipoiseError)]
+        whole = found[k] if isinstance(need, tuple) else found[k][0]
+        replies[k] = errors[0] if errors else whole
+    return replies

@@ -10,8 +10,10 @@ import typer
 from equipoise._version import __version__
 from equipoise.cli import design
 from equipoise.cli.audit import audit, demo
+from equipoise.cli.cells import cells, merge
 from equipoise.cli.ending import exit_code
 from equipoise.cli.init import init
+from equipoise.cli.monitor import monitor
 from equipoise.cli.report import report
 from equipoise.cli.streams import keep_streams
 
@@ -29,6 +31,9 @@ app.command()(demo)
 app.command()(init)
 app.command()(audit)
 app.command()(report)
+app.command()(monitor)
+app.command()(cells)
+app.command()(merge)
 app.add_typer(design.app, name="design")
 
 

@@ -1,5 +1,6 @@
 """``equipoise audit`` and ``equipoise demo``: run a plan, print findings, write the report."""
 
+from dataclasses import replace
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Annotated
@@ -8,6 +9,7 @@ import typer
 
 from equipoise._typing import Engine, FailOn
 from equipoise.cli.files import check_outputs
+from equipoise.exceptions import DataError, InvalidParameterError
 
 __all__ = ["audit", "demo"]
 
@@ -22,8 +24,19 @@ Junit = Annotated[
     Path | None,
     typer.Option("--junit", metavar="XML", help="Write JUnit XML, a case for each subgroup."),
 ]
+MinCell = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        help="Withhold the numbers of groups with fewer rows; 5 unless the plan says otherwise, 1"
+        " writes everything.",
+    ),
+]
 Quiet = Annotated[
-    bool, typer.Option("--quiet", help="One line for each check; no progress, no tables.")
+    bool,
+    typer.Option(
+        "--quiet", help="The answer, and one line for each check; no progress, no tables."
+    ),
 ]
 
 
@@ -40,20 +53,66 @@ def audit(
             " intervals, never on point estimates."
         ),
     ] = "never",
+    baseline: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="JSON",
+            help="Results of an earlier run on another sample; with --fail-on worse a gap that is"
+            " shown to have grown since trips the gate.",
+        ),
+    ] = None,
+    min_cell: MinCell = None,
+    sign: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PEM",
+            help="Sign the results of --json with this private key of Ed25519; needs"
+            " `equipoise[sign]`.",
+        ),
+    ] = None,
+    strict: Annotated[
+        bool,
+        typer.Option(
+            "--strict",
+            help='With the layout "nyc-ll144": exit with 2 if the summary of results lacks what'
+            " the rules ask for, or the audit is over a year old.",
+        ),
+    ] = False,
     quiet: Quiet = False,
 ) -> None:
     """Ask the questions of a plan; print findings, write the report."""
     from equipoise.cli.delivery import STDOUT, answered, deliver
     from equipoise.data.fingerprint import sources
+    from equipoise.plans.baseline import growth_since
+    from equipoise.plans.dossier import load
     from equipoise.plans.gate import tripped
     from equipoise.plans.plan import read_plan
+    from equipoise.report.ll144 import bias_audit
 
     asked = read_plan(plan)
+    if strict and asked.bias_audit is None:
+        raise InvalidParameterError('`--strict` belongs to a plan with layout = "nyc-ll144".')
     outputs = (output, None if json_file == STDOUT else json_file, junit)
-    check_outputs(*outputs, inputs={"the plan": [plan], "the data": sources(asked.path)})
+    inputs = {"the plan": [plan], "the data": sources(asked.path)}
+    earlier = None
+    if baseline is not None:
+        inputs["the baseline"] = [baseline]
+        earlier = load(baseline)
+    if sign is not None:
+        inputs["the key"] = [sign]
+    check_outputs(*outputs, inputs=inputs)
     dossier = answered(asked, engine, quiet=quiet or json_file == STDOUT)
-    stopped = tripped(dossier.checks, fail_on)
-    deliver(dossier, output, json_file, junit, fail_on, quiet=quiet)
+    if min_cell is not None:
+        dossier = replace(dossier, min_cell=min_cell)
+    grown = None if earlier is None else growth_since(dossier.disclosed(), earlier)
+    stopped = tripped(dossier.checks, fail_on, grown=grown)
+    deliver(dossier, output, json_file, junit, fail_on, quiet=quiet, grown=grown, sign=sign)
+    if dossier.failed:
+        # An audit with an open question is wrong usage or data: the gate was not decided.
+        told = "; ".join(f"check {name!r}: {reason}" for name, reason in dossier.failed.items())
+        raise DataError(f"{told} The other checks were answered.")
+    if strict and (rules := bias_audit(dossier)) is not None and rules.problems:
+        raise DataError(f"The summary of results is not complete. {' '.join(rules.problems)}")
     if stopped:
         names = ", ".join(check.id for check in stopped)
         typer.echo(

@@ -9,15 +9,20 @@ from pathlib import Path
 import typer
 
 from equipoise._typing import Engine, FailOn
+from equipoise.audits.disparity.earlier import GapPair
 from equipoise.audits.progress import drawn_on
 from equipoise.cli.files import write_all
 from equipoise.exceptions import ResourceError
+from equipoise.plans.answer import answer
+from equipoise.plans.baseline import growth_words
 from equipoise.plans.dossier import Dossier
 from equipoise.plans.gate import junit_xml, outcome
 from equipoise.plans.plan import Plan, PlannedCheck
 from equipoise.plans.run import execute
+from equipoise.plans.seal import sealed
+from equipoise.report.ll144 import bias_audit
 from equipoise.results import wording
-from equipoise.results.tables import WIDTH, table
+from equipoise.results.tables import table, text_width
 
 __all__ = ["STDOUT", "answered", "deliver", "findings"]
 
@@ -75,21 +80,30 @@ def deliver(
     fail_on: FailOn,
     *,
     quiet: bool,
+    grown: dict[str, tuple[GapPair, ...]] | None = None,
+    sign: Path | None = None,
 ) -> None:
-    """Print the findings and write the files that were asked for, all or none."""
+    """Print the findings and write the files that were asked for, all or none.
+
+    Groups below the disclosure limit leave this process in no form.
+    """
+    dossier = dossier.disclosed()
     texts: dict[Path, str] = {}
-    results = json.dumps(dossier.to_dict(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    written = sealed(dossier.to_dict() | {"answer": " ".join(answer(dossier))}, sign)
+    results = json.dumps(written, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     if json_file is not None and json_file != STDOUT:
         texts[json_file] = results
     if junit is not None:
-        texts[junit] = junit_xml(dossier.checks, fail_on)
+        texts[junit] = junit_xml(dossier.checks, fail_on, grown=grown)
     if output is not None:
         from equipoise.report.html import html_report
 
         texts[output] = html_report(dossier)
     lost = None
+    since = "" if grown is None else growth_words(grown)
     try:
-        typer.echo(results if json_file == STDOUT else findings(dossier, quiet=quiet), nl=False)
+        text = results if json_file == STDOUT else findings(dossier, quiet=quiet) + since
+        typer.echo(text, nl=False)
     except ResourceError as error:
         lost = error  # the files are still wanted
     write_all(texts)
@@ -101,17 +115,22 @@ def deliver(
 
 def findings(dossier: Dossier, *, quiet: bool) -> str:
     """Return what a run prints: a table for each check, or a line when `quiet`."""
+    width = text_width()
+    paragraph = textwrap.fill(" ".join(answer(dossier)), width) + "\n"
     if quiet:
-        return "".join(
+        return paragraph + "".join(
             f"{check.id}: {outcome(check.result).value}: {wording.headline(check.result)}\n"
             for check in dossier.checks
         )
-    rule = "=" * WIDTH
-    parts = [
+    rule = "=" * width
+    parts = [paragraph + "\n"] + [
         f"{rule}\n{check.id}: {wording.question_words(check.result)}\n{rule}\n"
         f"{table(check.result)}\n\n"
         for check in dossier.checks
     ]
+    if (rules := bias_audit(dossier)) is not None:
+        parts.append(f"{rule}\nSummary of the bias audit, 6 RCNY 5-300 to 5-304\n{rule}\n")
+        parts.append(f"{rules.text()}\n")
     levels = [check.result.alpha for check in dossier.checks]
-    parts.append(textwrap.fill(wording.multiplicity_words(levels, dossier.multiplicity), WIDTH))
+    parts.append(textwrap.fill(wording.multiplicity_words(levels, dossier.multiplicity), width))
     return "".join(parts) + "\n"

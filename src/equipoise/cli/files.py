@@ -90,6 +90,8 @@ def _same(file: Path, other: Path) -> bool:
 def write_all(texts: Mapping[Path, str], *, errors: str = "replace") -> None:
     """Write every file beside its target, then rename all: none is ever half there.
 
+    Whenever the run ends, the files that are there are of one run.
+
     Parameters
     ----------
     texts : mapping of Path to str
@@ -111,6 +113,11 @@ def write_all(texts: Mapping[Path, str], *, errors: str = "replace") -> None:
                 content = text.encode("utf-8", errors=errors)
                 parts[file] = staged.enter_context(_staged(target, content)), target
         with _undisturbed():
+            # All but the first go before any comes: a run that is killed here may leave fewer files
+            # than before, but never those of two runs.
+            for file, (_, target) in [*parts.items()][1:]:
+                with _named(file):
+                    target.unlink(missing_ok=True)
             for file, (part, target) in parts.items():
                 with _named(file):
                     part.replace(target)

@@ -19,7 +19,7 @@ __all__ = ["init"]
 NEEDS: dict[Template, tuple[str, ...]] = {
     "four-fifths": ("y_pred",),
     "nyc-ll144": ("y_pred",),
-    "lending": ("y_pred", "y_true", "features"),
+    "lending": ("y_pred", "y_true"),
 }
 """Roles without which a template cannot run."""
 
@@ -33,19 +33,29 @@ def init(
         Template | None,
         typer.Option(help="Ask the questions of a rule instead of the usual ones."),
     ] = None,
+    favourable: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LABEL",
+            help="Which decision is good for the person: 1, 0 or a label; guessed if not given.",
+        ),
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing plan.")] = False,
 ) -> None:
     """Look at a table, guess the roles of its columns, write a plan."""
     from equipoise.data.fingerprint import sources
     from equipoise.data.profile import profile
-    from equipoise.plans.draft import draft, draft_text
+    from equipoise.plans.draft import draft, draft_text, give_favourable
 
     check_outputs(output, inputs={"the data": sources(data)})
     if output.exists() and not force:
         raise InvalidParameterError(
             f"{str(output)!r} exists. Pass `--force` to replace it, or another `--output`."
         )
-    drafted = draft(profile(data))
+    columns = profile(data)
+    drafted = draft(columns)
+    if favourable is not None:
+        give_favourable(drafted, columns, favourable)
     checks = None if template is None else template_checks(template, drafted)
     here = os.path.relpath(data, output.parent) if not os.path.isabs(data) else data  # noqa: PTH117
     write_all({output: draft_text(drafted, path=Path(here).as_posix(), checks=checks)})
@@ -57,8 +67,8 @@ def init(
 def template_checks(name: Template, drafted: "Draft") -> str:
     """Return the questions of a shipped plan, once the draft has the roles that they need."""
     if name == "lending":
-        features = [*drafted.numbers, *filter(None, [drafted.roles.get("y_score")])]
-        drafted.roles["features"] = features
+        # A candidate uses no identifier, no protected attribute and not the audited score.
+        drafted.roles["features"] = list(drafted.numbers)
         drafted.reasons["features"] = "numbers without another part: what a candidate may use"
     for role in NEEDS[name]:
         if not drafted.roles.get(role):
@@ -66,5 +76,40 @@ def template_checks(name: Template, drafted: "Draft") -> str:
                 f"Template {name!r} needs `{role}`, and no column looks like it. Name the column"
                 " clearly, or copy the questions of the template into a plan of your own."
             )
+    if drafted.roles.get("favourable") is None:
+        raise InvalidParameterError(
+            f"Template {name!r} needs to know which decision is good for the person, and no column"
+            " name says it. Pass `--favourable LABEL`: 1, 0 or a label."
+        )
+    _selected_is_favourable(drafted)
     text = (files("equipoise.plans") / "templates" / f"{name}.toml").read_text(encoding="utf-8")
-    return text[text.index("# ---- questions") :]
+    asked = text[text.index("# ---- questions") :]
+    if name == "nyc-ll144" and len(drafted.roles["group"]) != 2:
+        layout = 'layout = "nyc-ll144"'
+        asked = asked.replace(
+            layout, f"# {layout}  needs two group columns, sex and race/ethnicity"
+        )
+    return asked if drafted.roles.get("features", True) else _without_candidates(asked, drafted)
+
+
+def _without_candidates(text: str, drafted: "Draft") -> str:
+    """Leave out the questions that build an alternative: there is nothing to build it from."""
+    del drafted.roles["features"], drafted.reasons["features"]
+    kept = [part for part in text.split("\n\n") if "candidate = " not in part]
+    return "\n\n".join(kept).rstrip() + (
+        "\n\n# Whether a less discriminatory alternative exists is not asked: no column is free for"
+        "\n# a candidate to use. Name some under `features` in [data], or a column with the"
+        '\n# decisions of an alternative, in a [[check]] with question = "improvability".\n'
+    )
+
+
+def _selected_is_favourable(drafted: "Draft") -> None:
+    """Let the good decision be the one that counts as 1, as the questions of a rule take it."""
+    good = drafted.roles["favourable"]
+    if good == drafted.roles.get("positive", 1):
+        return
+    drafted.roles["positive"] = good
+    drafted.reasons["positive"] = (
+        "the rule speaks of the favourable decision, so the label that is good for the person"
+        " counts as 1, in decisions and outcomes alike"
+    )

@@ -1,16 +1,12 @@
 """``equipoise report``: rebuild the page from results."""
 
-import json
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from equipoise.cli.files import check_outputs, write_all
-from equipoise.exceptions import InvalidParameterError
-
-if TYPE_CHECKING:
-    from equipoise.plans.dossier import Dossier
 
 __all__ = ["report"]
 
@@ -23,25 +19,17 @@ def report(
         Path, typer.Option("--output", metavar="HTML", help="Write the report to this file.")
     ] = Path("report.html"),
 ) -> None:
-    """Rebuild the report from results, without the data."""
+    """Rebuild the report from results, without the data; say whether they were edited."""
+    from equipoise.plans.dossier import Dossier, read_results
+    from equipoise.plans.seal import check_seal
     from equipoise.report.html import html_report
 
     check_outputs(output, inputs={"the results": [results]})
-    write_all({output: html_report(_read(results))})
+    record = read_results(results)
+    dossier = Dossier.from_dict(record)
+    seal = check_seal(record)
+    if seal.edited:
+        dossier = replace(dossier, title=f"{dossier.title} (edited after the audit)")
+    write_all({output: html_report(dossier)})
+    typer.echo(seal.words, err=True)
     typer.echo(f"wrote {output}", err=True)
-
-
-def _read(file: Path) -> "Dossier":
-    from equipoise.plans.dossier import Dossier
-
-    try:
-        content = json.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise InvalidParameterError(
-            f"Results {str(file)!r} not found. `equipoise audit PLAN.toml --json FILE` writes them."
-        ) from error
-    except OSError as error:
-        raise InvalidParameterError(f"{str(file)!r} cannot be read: {error.strerror}.") from error
-    except ValueError as error:
-        raise InvalidParameterError(f"{str(file)!r} is not JSON: {error}.") from error
-    return Dossier.from_dict(content)

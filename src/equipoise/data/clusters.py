@@ -7,53 +7,66 @@ cluster; many are rows of a table by cluster and cell, kept while it is joined w
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from itertools import product
+from itertools import combinations, product
 from typing import Any, NamedTuple
 
 import narwhals as nw
 import numpy as np
 
-from equipoise._typing import AnyArray, FloatArray
-from equipoise.data.groups import Labelled, place
+from equipoise._typing import AnyArray, FloatArray, IntArray
+from equipoise.data.groups import Labelled, label_of, labels_of, place
+from equipoise.data.products import higher_moments, mean_terms, product_terms, symmetric_products
 from equipoise.data.query import CLUSTER, collect, engine_error, from_engine
-from equipoise.moments import CellMoments, CrossMoments
+from equipoise.moments import MONOMIALS, CrossMoments, SharedUnits, UnitMoments, number_cells
 
-__all__ = ["ClusterProducts", "cluster_products"]
+__all__ = ["ClusterProducts", "Wanted", "cluster_products"]
 
 CELL = "__eq_cell"
 SOURCE, KEPT = "__eq_source", "__eq_kept"
 MOST_COLUMNS = 16
 """Sums of one cluster, cells times quantities, that are columns."""
+BOTH_U, BOTH_W, ALL_U, ALL_W = "__eq_both_u", "__eq_both_w", "__eq_all_u", "__eq_all_w"
+LINKS = ((0, 1), (0, 2), (1, 2))
+"""Pairs of the sides of a subgroup."""
+ROUNDING = 1e-12
+"""Part of the total of a cluster below which a difference of its sums is nothing."""
 LITERALS = (str, bool, int, float)
 """Types of labels that every engine compares with a constant alike."""
 
 
-class ClusterProducts(NamedTuple):
-    """Sums over clusters of products of their sums.
+class Wanted(NamedTuple):
+    """What one question needs of the clusters.
 
-    `product` has shape (cells, p, p); `cross` has the pairs of cells that share clusters, if any;
-    `n_units` counts the clusters.
+    `names` are its quantities, `higher` says whether moments of higher order are needed, and
+    `reference` are columns and labels of the cells that subgroups are compared with.
     """
 
-    product: FloatArray
-    cross: CrossMoments | None
-    n_units: int
+    names: tuple[str, ...]
+    higher: bool
+    reference: tuple[tuple[str, str], ...]
 
-    def of(self, cells: CellMoments, quantities: list[int]) -> CellMoments:
-        """Return cells with the products of some of the quantities."""
-        cross = self.cross
-        if cross is not None:
-            cross = replace(cross, product=cross.product[:, quantities][:, :, quantities])
-        product = self.product[:, quantities][:, :, quantities]
-        return replace(cells, product=product, n_units=self.n_units, cross=cross)
+    @property
+    def pair(self) -> bool:
+        """Whether subgroups are asked for: the quantities are a numerator and a denominator."""
+        return self.higher and len(self.names) == 2
+
+
+class ClusterProducts(NamedTuple):
+    """Sums over clusters of products of their sums: fields of `CellMoments`."""
+
+    product: FloatArray
+    n_units: int
+    cross: CrossMoments | None
+    units: UnitMoments | None = None
+    shared: SharedUnits | None = None
 
 
 def cluster_products(
     rows: "nw.LazyFrame[Any]",
     keys: dict[str, AnyArray],
     known: Labelled,
-    names: list[str],
-) -> ClusterProducts:
+    wanted: Sequence[Wanted],
+) -> list[ClusterProducts]:
     """Sum over clusters the products of the sums of their rows.
 
     Parameters
@@ -64,18 +77,31 @@ def cluster_products(
         Keys of each cell.
     known : Labelled
         Their columns and labels.
-    names : list of str
-        The p quantities.
+    wanted : sequence of Wanted
+        Quantities of each question.
 
     Returns
     -------
-    ClusterProducts
+    list of ClusterProducts
+        One for each of `wanted`.
     """
     cells = list(zip(*(key.tolist() for key in keys.values()), strict=True)) if keys else [()]
     simple = all(isinstance(value, LITERALS) for cell in cells for value in cell)
-    if len(cells) == 1 or (simple and len(cells) * len(names) <= MOST_COLUMNS):
-        return _side_by_side(rows, list(keys), cells, names)
-    return _joined(rows, list(keys), known, names)
+    names = list(dict.fromkeys(name for one in wanted for name in one.names))
+    higher = any(one.higher for one in wanted)
+    if not higher and (len(cells) == 1 or (simple and len(cells) * len(names) <= MOST_COLUMNS)):
+        every = _side_by_side(rows, list(keys), cells, names)
+        return [_part(every, [names.index(name) for name in one.names]) for one in wanted]
+    return _joined(rows, keys, known, wanted)
+
+
+def _part(found: ClusterProducts, quantities: list[int]) -> ClusterProducts:
+    """Keep some of the quantities."""
+    cross = found.cross
+    if cross is not None:
+        cross = replace(cross, product=cross.product[:, quantities][:, :, quantities])
+    product = found.product[:, quantities][:, :, quantities]
+    return found._replace(product=product, cross=cross)
 
 
 def _side_by_side(
@@ -112,52 +138,274 @@ def _side_by_side(
     first, second = first[shared], second[shared]
     cross = CrossMoments(first=first, second=second, product=blocks[first, second])
     own = blocks[np.arange(size), np.arange(size)]
-    return ClusterProducts(own, cross if shared.any() else None, int(result["units"][0]))
+    return ClusterProducts(own, int(result["units"][0]), cross if shared.any() else None)
 
 
 def _joined(
-    rows: "nw.LazyFrame[Any]", keys: list[str], known: Labelled, names: list[str]
-) -> ClusterProducts:
+    rows: "nw.LazyFrame[Any]",
+    keys: dict[str, AnyArray],
+    known: Labelled,
+    wanted: Sequence[Wanted],
+) -> list[ClusterProducts]:
     """Sum by cluster and cell, and join the sums of each cluster with each other."""
-    query = rows.group_by(CLUSTER, *keys).agg(*[nw.col(a).sum() for a in names])
-    size, p = len(known.labels[0]), len(names)
-    with _kept(query) as parts:
-        own = [(nw.col(a) * nw.col(b)).sum().alias(f"{a}*{b}") for a, b in product(names, names)]
-        result = collect(parts.group_by(keys).agg(nw.len().alias("parts"), *own), keys=keys)
-        within = np.empty((size, p, p))
-        within[place([result[key] for key in keys], known)] = _matrices(result, names)
-        units = collect(parts.select(nw.col(CLUSTER).n_unique().alias("units")))
+    names = list(dict.fromkeys(name for one in wanted for name in one.names))
+    by = list(keys)
+    size = len(known.labels[0]) if known.labels else 1
+    with _kept(rows.group_by(CLUSTER, *by).agg(*[nw.col(a).sum() for a in names])) as parts:
+        within, counted = _within(parts, by, known, size, wanted)
+        units = collect(parts.select(CLUSTER).unique().select(nw.len().alias("units")))
         n_units = int(units["units"][0])
-        if int(result["parts"].sum()) == n_units:
-            return ClusterProducts(within, None, n_units)
-        between = [
-            (nw.col(a) * nw.col(f"{b}__2")).sum().alias(f"{a}*{b}")
-            for a, b in product(names, names)
-        ]
-        keys2 = [f"{key}__2" for key in keys]
-        pairs = parts.join(parts, on=CLUSTER, suffix="__2")
-        result = collect(pairs.group_by([*keys, *keys2]).agg(*between), keys=[*keys, *keys2])
-    first = place([result[key] for key in keys], known)
-    second = place([result[key] for key in keys2], known)
+        spans = counted > n_units
+        pairs = _between(parts, by, known, wanted) if spans else None
+        pairwise = [one for one in wanted if one.pair] if spans else []
+        shared = dict(zip(pairwise, _shared(parts, keys, known, pairwise), strict=True))
+        found = []
+        for one in wanted:
+            own = {name: within[name] for name in product_terms(one.names, higher=one.higher)}
+            found.append(
+                ClusterProducts(
+                    product=symmetric_products(own, one.names, size),
+                    n_units=n_units,
+                    cross=None if pairs is None else pairs.of(one),
+                    units=higher_moments(own, one.names, size) if one.higher else None,
+                    shared=shared.get(one),
+                )
+            )
+    return found
+
+
+def _within(
+    parts: "nw.LazyFrame[Any]",
+    by: list[str],
+    known: Labelled,
+    size: int,
+    wanted: Sequence[Wanted],
+) -> tuple[dict[str, FloatArray], int]:
+    """Sum products inside each cell; count the pairs of a cluster and a cell."""
+    terms = {
+        name: term.value
+        for one in wanted
+        for name, term in product_terms(one.names, higher=one.higher).items()
+    }
+    sums = [nw.len().alias("parts"), *[term.sum().alias(name) for name, term in terms.items()]]
+    result = collect(parts.group_by(by).agg(*sums) if by else parts.select(*sums), keys=by)
+    order = np.argsort(place([result[key] for key in by], known)) if by else np.zeros(1, np.int64)
+    return {name: result[name][order].reshape(size) for name in terms}, int(result["parts"].sum())
+
+
+class _Pairs(NamedTuple):
+    """Sums over clusters with rows in two cells, by the names of two quantities."""
+
+    first: IntArray
+    second: IntArray
+    sums: dict[str, AnyArray]
+
+    def of(self, one: Wanted) -> CrossMoments:
+        p = len(one.names)
+        columns = [self.sums[f"{a}*{b}"] for a, b in product(one.names, one.names)]
+        squares = [self.sums[f"{a}^2"] for a in one.names] if one.higher else []
+        return CrossMoments(
+            first=self.first,
+            second=self.second,
+            product=np.stack(columns, axis=1).reshape(-1, p, p),
+            squares=np.stack(squares, axis=1) if squares else None,
+        )
+
+
+def _between(
+    parts: "nw.LazyFrame[Any]", by: list[str], known: Labelled, wanted: Sequence[Wanted]
+) -> _Pairs:
+    """Multiply the sums of each cluster in one cell with those in another."""
+    other = {name: nw.col(f"{name}__2") for one in wanted for name in one.names}
+    terms = {
+        f"{a}*{b}": nw.col(a) * other[b] for one in wanted for a, b in product(one.names, one.names)
+    } | {
+        f"{a}^2": nw.col(a) * nw.col(a) * other[a] * other[a]
+        for one in wanted
+        if one.higher
+        for a in one.names
+    }
+    by2 = [f"{key}__2" for key in by]
+    joined = parts.join(parts, on=CLUSTER, suffix="__2").group_by([*by, *by2])
+    result = collect(
+        joined.agg(*[term.sum().alias(name) for name, term in terms.items()]), keys=[*by, *by2]
+    )
+    first = place([result[key] for key in by], known)
+    second = place([result[key] for key in by2], known)
     upper = np.flatnonzero(first < second)
     upper = upper[np.lexsort([second[upper], first[upper]])]
-    cross = CrossMoments(
-        first=first[upper], second=second[upper], product=_matrices(result, names)[upper]
+    return _Pairs(
+        first=first[upper],
+        second=second[upper],
+        sums={name: result[name][upper] for name in terms},
     )
-    return ClusterProducts(within, cross, n_units)
 
 
-def _matrices(result: dict[str, AnyArray], names: list[str]) -> FloatArray:
-    """Return the products by name as matrices."""
-    p = len(names)
-    columns = [result[f"{a}*{b}"] for a, b in product(names, names)]
-    return np.stack(columns, axis=1).reshape(-1, p, p)
+def _shared(
+    parts: "nw.LazyFrame[Any]",
+    keys: dict[str, AnyArray],
+    known: Labelled,
+    wanted: Sequence[Wanted],
+) -> list[SharedUnits]:
+    """Sum every subgroup, and what is outside it, over clusters that have rows in both.
+
+    A subgroup fixes some of the keys. The rows are repeated for each subset of the keys, the others
+    null, so that one query sums all of them, whatever is wanted.
+    """
+    if not wanted:
+        return []
+    sides = [_Sides(k, one) for k, one in enumerate(wanted)]
+    given = parts.with_columns(*[part for one in sides for part in one.inside(keys, known)])
+    names = list(dict.fromkeys(name for one in sides for name in one.columns))
+    totals = given.group_by(CLUSTER).agg(*[part for one in sides for part in one.totals()])
+    subsets = [
+        chosen for size in range(len(keys) + 1) for chosen in combinations(range(len(keys)), size)
+    ]
+    never = nw.lit(value=False)
+    repeated = nw.concat(
+        [
+            given.select(
+                CLUSTER,
+                *names,
+                *[
+                    nw.col(key) if k in chosen else nw.when(never).then(nw.col(key)).alias(key)
+                    for k, key in enumerate(keys)
+                ],
+                nw.lit(number).alias(CELL),
+            )
+            for number, chosen in enumerate(subsets)
+        ],
+        how="vertical",
+    )
+    summed = repeated.group_by(CLUSTER, CELL, *keys).agg(*[nw.col(name).sum() for name in names])
+    terms = {name: term for one in sides for name, term in one.terms().items()}
+    result = collect(
+        summed.join(totals, on=CLUSTER)
+        .group_by(CELL, *keys)
+        .agg(*[term.sum().alias(name) for name, term in terms.items()]),
+        keys=keys,
+    )
+    order: list[IntArray] = []
+    columns: list[tuple[int, ...]] = []
+    labels: list[tuple[str, ...]] = []
+    for number, chosen in enumerate(subsets):
+        rows = np.flatnonzero(result[CELL] == number)
+        if chosen:
+            written = [labels_of(result[key][rows]) for k, key in enumerate(keys) if k in chosen]
+            code, own = number_cells(written)
+            labels.extend(zip(*(label.tolist() for label in own), strict=True))
+            columns.extend([chosen] * len(own[0]))
+            rows = rows[np.argsort(code)]
+        order.append(rows)
+    sorted_sums = {name: result[name][np.concatenate(order)] for name in terms}
+    return [one.units(sorted_sums, tuple(columns), tuple(labels)) for one in sides]
+
+
+class _Sides:
+    """Columns and terms of what one question wants of shared clusters: b, t and T of u and w."""
+
+    def __init__(self, number: int, one: Wanted) -> None:
+        self.one = one
+        self.prefix = f"q{number}"
+        self.both = (f"{BOTH_U}{number}", f"{BOTH_W}{number}")
+        self.all = (f"{ALL_U}{number}", f"{ALL_W}{number}")
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """What is summed by cluster and subgroup."""
+        return (*self.one.names, *self.both)
+
+    def inside(self, keys: dict[str, AnyArray], known: Labelled) -> list[nw.Expr]:
+        """Return the quantities of the rows of the reference."""
+        values = [nw.col(name) for name in self.one.names]
+        if self.one.reference:
+            is_reference = _reference(keys, known, self.one.reference)
+            values = [nw.when(is_reference).then(value).otherwise(0.0) for value in values]
+        return [value.alias(name) for name, value in zip(self.both, values, strict=True)]
+
+    def totals(self) -> list[nw.Expr]:
+        """Return the sums of a cluster in the reference."""
+        return [
+            nw.col(part).sum().alias(name) for name, part in zip(self.all, self.both, strict=True)
+        ]
+
+    def terms(self) -> dict[str, nw.Expr]:
+        """Return what is summed over clusters."""
+        u, w = (nw.col(name) for name in self.one.names)
+        both_u, both_w = (nw.col(name) for name in self.both)
+        all_u, all_w = (nw.col(name) for name in self.all)
+        sides = [
+            _left(u, both_u, w, both_w),
+            (both_u, both_w),
+            _left(all_u, both_u, all_w, both_w),
+        ]
+        used = (0, 1, 2) if self.one.reference else (1, 2)
+        terms = {f"t{name}": term for name, term in mean_terms(all_u, all_w).items()}
+        for k in used:
+            terms |= {f"{k}{name}": term for name, term in mean_terms(*sides[k]).items()}
+        for a, b in LINKS:
+            if a in used:
+                (ua, wa), (ub, wb) = sides[a], sides[b]
+                linked = (ua * ub, ua * wb, wa * ub, wa * wb, wa * wa * wb * wb)
+                terms |= {f"l{a}{b}{k}": term for k, term in enumerate(linked)}
+        return {f"{self.prefix}{name}": term for name, term in terms.items()}
+
+    def units(
+        self,
+        sums: dict[str, AnyArray],
+        columns: tuple[tuple[int, ...], ...],
+        labels: tuple[tuple[str, ...], ...],
+    ) -> SharedUnits:
+        """Read the sums, of which the first are those of all rows."""
+        zero = np.zeros(len(labels) + 1)
+
+        def table(names: list[str]) -> FloatArray:
+            return np.stack([sums.get(f"{self.prefix}{name}", zero) for name in names], axis=1)
+
+        touching = table([f"t{name}" for name in MONOMIALS])
+        side = [table([f"{k}{name}" for name in MONOMIALS]) for k in range(3)]
+        link = [table([f"l{a}{b}{k}" for k in range(5)]) for a, b in LINKS]
+        return SharedUnits(
+            side=np.stack(side, axis=1)[1:],
+            link=np.stack(link, axis=1)[1:],
+            touching=touching[1:],
+            everyone=touching[0],
+            reference=self.one.reference,
+            columns=columns,
+            labels=labels,
+        )
+
+
+def _left(u: nw.Expr, part_u: nw.Expr, w: nw.Expr, part_w: nw.Expr) -> tuple[nw.Expr, nw.Expr]:
+    """Subtract a part; what is left of equal sums is nothing, and not their rounding."""
+    none = (w - part_w).abs() <= ROUNDING * w.abs()
+    return (
+        nw.when(none).then(0.0).otherwise(u - part_u),
+        nw.when(none).then(0.0).otherwise(w - part_w),
+    )
+
+
+def _reference(
+    keys: dict[str, AnyArray], known: Labelled, reference: tuple[tuple[str, str], ...]
+) -> nw.Expr:
+    """Say whether a row belongs to the reference."""
+    named = dict(zip(known.columns, keys.items(), strict=True))
+    conditions = []
+    for column, label in reference:
+        key, values = named[column]
+        raw = {value for value in values.tolist() if label_of(value) == label}
+        conditions.append(nw.any_horizontal(*[nw.col(key) == v for v in raw], ignore_nulls=False))
+    return nw.all_horizontal(*conditions, ignore_nulls=False)
 
 
 @contextmanager
 def _kept(frame: "nw.LazyFrame[Any]") -> "Iterator[nw.LazyFrame[Any]]":
     """Run a query once, and keep its rows in the engine for others."""
     native = frame.to_native()
+    if frame.implementation.is_ibis():
+        # Nothing is written to a database; it runs the query as often as it is used.
+        yield frame
+        return
     if not frame.implementation.is_duckdb():
         kept = native.persist()
         try:

@@ -1,12 +1,15 @@
 """Columns with roles as expressions, and what makes a row usable."""
 
+import os
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, Literal, NoReturn, TypeAlias
 
 import narwhals as nw
+import numpy as np
 
 from equipoise._checks import LARGEST, nearest, quoted
-from equipoise.data.frame import open_frame
+from equipoise.data.frame import has_nan, open_frame
+from equipoise.data.groups import label_of
 from equipoise.data.query import collect, fetch
 from equipoise.data.roles import Roles
 from equipoise.exceptions import (
@@ -16,7 +19,15 @@ from equipoise.exceptions import (
     NotBinaryError,
 )
 
-__all__ = ["INVALID_LABEL", "MISSING_LABEL", "MOST_ROWS", "Fault", "Needs", "RoleColumns"]
+__all__ = [
+    "INVALID_LABEL",
+    "KEPT_NAMES",
+    "MISSING_LABEL",
+    "MOST_ROWS",
+    "Fault",
+    "Needs",
+    "RoleColumns",
+]
 
 Needs: TypeAlias = Mapping[str, Literal["label", "number"]]
 """Roles that a question uses: "label" must be 0 or 1, "number" finite."""
@@ -33,7 +44,13 @@ MOST_ROWS = 2**53
 MOST_LABELS = 20
 """Labels that a message lists at most."""
 
-NUMBERS = ("y_score", "treatment", "effect_pred", "propensity", "weight", "count")
+KEPT_NAMES = frozenset({"*", "__eq_key"})
+"""Names of columns that engines and audits keep for themselves."""
+
+LABELS = ("y_true", "y_pred", "baseline")
+"""Roles whose labels may be text that is compared with `positive`."""
+
+NUMBERS = ("y_score", "effect_pred", "propensity", "weight", "count")
 """Roles whose column must be numeric."""
 
 
@@ -42,7 +59,7 @@ class RoleColumns:
 
     Parameters
     ----------
-    data : frame, relation, Spark DataFrame, dict of arrays, or path
+    data : frame, relation, Spark DataFrame, Ibis table, dict of arrays, or path
         See `equipoise.data.frame.open_frame`.
     roles : Roles
         Which column plays which part.
@@ -55,12 +72,14 @@ class RoleColumns:
         self.frame = open_frame(
             data, engine=engine, used=used, coded=tuple(roles.columns().values())
         )
+        self.source = os.fspath(data) if isinstance(data, (str, os.PathLike)) else None
         self.roles = roles
         self.schema = dict(self.frame.collect_schema())
+        self._has_nan = has_nan(self.frame)
         for column in used:
             self.check_column(column)
         for role, column in roles.columns().items():
-            if role in NUMBERS and not self._is_number(column):
+            if role in NUMBERS and not self.is_number(column):
                 raise DataError(
                     f"`{role}` must be numeric; column {column!r} is {self.schema[column]}."
                 )
@@ -69,7 +88,7 @@ class RoleColumns:
             times = nw.col(roles.count)
             self.frame = self.frame.filter(times.is_null() | (times != 0))
         for column in roles.bins:
-            if not self._is_number(column):
+            if not self.is_number(column):
                 raise DataError(
                     f"`bins` needs a numeric column; {column!r} is {self.schema[column]}."
                 )
@@ -82,12 +101,29 @@ class RoleColumns:
     def value(self, role: str) -> nw.Expr:
         """Return a role as a number; labels become 1 where they equal `positive`, else 0."""
         column = self.roles.column(role)
-        number = nw.col(column).cast(nw.Float64)
-        if role not in ("y_true", "y_pred"):
+        number = self.number(nw.col(column))
+        if role not in LABELS:
             return number
         if not self._needs_positive(column):
             return number
-        return self._is_positive(column).cast(nw.Float64)
+        return self._is_positive(column).cast(nw.Int32).cast(nw.Float64)
+
+    def median(self, role: str) -> float:
+        """Return the median of a role over all rows that have it, whatever their group."""
+        column = self.roles.column(role)
+        if not self.schema[column].is_numeric():
+            raise DataError(f"`{role}` column {column!r} must be numeric.")
+        frame = self.frame.filter(~self.is_missing(column))
+        if self.roles.count is None:
+            found = collect(frame.select(self.value(role).median().alias("median")))
+            return float(found["median"][0] or 0.0)
+        counted = frame.select(self.value(role).alias("value"), self.value("count").alias("n"))
+        found = collect(counted.group_by("value").agg(nw.col("n").sum()))
+        order = np.argsort(found["value"])
+        value, below = found["value"][order], np.cumsum(found["n"][order])
+        middle = [(below[-1] - 1) // 2, below[-1] // 2] if len(below) else []
+        ends = value[np.searchsorted(below, middle, side="right")]
+        return float(ends.mean()) if len(ends) else 0.0
 
     @property
     def y_true(self) -> nw.Expr:
@@ -123,6 +159,11 @@ class RoleColumns:
         """Return the group columns, numeric ones binned where asked, under internal names."""
         names = self.roles.group if columns is None else tuple(columns)
         return {f"__eq_group_{k}": self._group_key(name) for k, name in enumerate(names)}
+
+    def key(self, column: str) -> nw.Expr:
+        """Return the values of a column as keys: equal ones are one group, or one cluster."""
+        # Engines differ in whether 0.0 and -0.0 are; the sum is never -0.0.
+        return nw.col(column) + 0.0 if self.schema[column].is_float() else nw.col(column)
 
     def missing(self, needs: Needs) -> dict[Fault, nw.Expr]:
         """Return, for each column that is used but the groups, where its value is missing."""
@@ -178,7 +219,7 @@ class RoleColumns:
                 f"Column {column!r} not found.{nearest(str(column), self.schema)}"
                 f" Columns: {quoted(self.schema)}."
             )
-        if column == "*" or column.startswith("__eq_key"):
+        if column in KEPT_NAMES:
             raise DataError(
                 f"Column {column!r} has a name that engines and audits keep for themselves;"
                 " rename it."
@@ -189,7 +230,8 @@ class RoleColumns:
                 f"Column {column!r} has no values, or a type that no audit can use ({dtype})."
             )
 
-    def _is_number(self, column: str) -> bool:
+    def is_number(self, column: str) -> bool:
+        """Return whether a column holds numbers or truth values."""
         dtype = self.schema[column]
         return bool(dtype.is_numeric()) or dtype == nw.Boolean
 
@@ -200,13 +242,13 @@ class RoleColumns:
     def _needs_positive(self, column: str) -> bool:
         """Return whether a label column is translated: text, or numbers with another `positive`."""
         positive = self.roles.positive
-        return not (self._is_number(column) and (isinstance(positive, str) or positive == 1))
+        return not (self.is_number(column) and (isinstance(positive, str) or positive == 1))
 
     def _is_positive(self, column: str) -> nw.Expr:
         """Return whether a label is the one that counts as 1."""
         positive = self.roles.positive
         label = nw.col(column)
-        if not self._is_number(column):
+        if not self.is_number(column):
             if not isinstance(positive, str):
                 raise NotBinaryError(
                     f"Column {column!r} holds {self.schema[column]} labels; say which one counts as"
@@ -218,38 +260,79 @@ class RoleColumns:
     def translated(self, roles: Iterable[str]) -> bool:
         """Return whether any of the roles has labels that are compared with `positive`."""
         return any(
-            role in ("y_true", "y_pred") and self._needs_positive(self.roles.column(role))
-            for role in roles
+            role in LABELS and self._needs_positive(self.roles.column(role)) for role in roles
         )
 
     def check_positive(self) -> None:
         """Raise if no row has the label that counts as 1: a misspelt one makes all labels 0."""
-        given = (self.roles.y_true, self.roles.y_pred)
+        given = [getattr(self.roles, role) for role in LABELS]
         columns = [name for name in given if name is not None and self._needs_positive(name)]
         for column in columns:
             # Engines stop at the first row found: far cheaper than a scan.
             found = self.frame.filter(self._is_positive(column)).select(column).head(1)
             if len(fetch(found)):
                 return
-        labels = {
-            str(label)
-            for column in columns
-            for label in fetch(self.frame.select(column).unique().head(MOST_LABELS))[column]
-            if label is not None
-        }
+        labels = [label for column in columns for label in self._labels(column)]
         if labels:
+            raise NotBinaryError(_no_such_label("positive", self.roles.positive, columns, labels))
+
+    def check_favourable(self) -> None:
+        """Raise if the good decision is no label, or one of several that count as 0.
+
+        A misspelt one would be read as the other label, and all sentences would turn around.
+        """
+        label, positive = self.roles.favourable, self.roles.positive
+        column = self.roles.y_pred or self.roles.y_true
+        if label is None or column is None or self.roles.favours_positive:
+            return
+        if label in {0, 1} or (label in {"0", "1"} and self.is_number(column)):
+            return
+        labels = self._labels(column)
+        others = [other for other in labels if other != self._label(column, positive)]
+        if others and self._label(column, label) not in labels:
+            raise NotBinaryError(_no_such_label("favourable", label, [column], labels))
+        if len(others) > 1:
             raise NotBinaryError(
-                f"`positive` must be a label of {quoted(columns)}; no row has"
-                f" {self.roles.positive!r}.{nearest(str(self.roles.positive), sorted(labels))}"
-                f" Labels: {quoted(sorted(labels))}."
+                f"`favourable` is {label!r}, and {column!r} has more labels beside"
+                f" {positive!r}: {quoted(others)}. Pass `positive={label!r}`, or `favourable=0` if"
+                " all of them are good."
             )
+
+    def _labels(self, column: str) -> list[str]:
+        """Return the labels of a column as text, sorted; some of them where they are many."""
+        found = fetch(self.frame.select(column).unique().head(MOST_LABELS))[column]
+        return sorted({self._label(column, label) for label in found if label is not None})
+
+    def _label(self, column: str, label: Any) -> str:
+        """Write a label; numbers that are equal are written alike, whatever their type."""
+        number = self.schema[column].is_numeric() and not isinstance(label, str)
+        return f"{float(label):g}" if number else label_of(label)
 
     def is_missing(self, column: str) -> nw.Expr:
         """Return where a value is null, or not a number."""
         absent = nw.col(column).is_null()
         if self.schema[column].is_float():
-            return absent | nw.col(column).is_nan()
+            return absent | self.is_nan(nw.col(column))
         return absent
+
+    def number(self, value: nw.Expr) -> nw.Expr:
+        """Return what a row holds as a number; true is 1."""
+        if self.frame.implementation.is_ibis():
+            # PostgreSQL makes a Boolean an integer of 32 bits and no other number.
+            kind = self.frame.select(value=value).collect_schema()["value"]
+            value = value.cast(nw.Int32) if kind == nw.Boolean else value
+            # Its literals are decimal, and would stay so: no cast is sent where Ibis sees none.
+            return value.cast(nw.Float64) + nw.lit(0).cast(nw.Float64)
+        return value.cast(nw.Float64)
+
+    def is_nan(self, value: nw.Expr) -> nw.Expr:
+        """Return where a number is not one; nowhere in databases that have no such number."""
+        return value.is_nan() if self._has_nan else nw.lit(value=False)
+
+    def is_beyond(self, value: nw.Expr) -> nw.Expr:
+        """Return where a number is not one, infinite, or too large to be squared."""
+        # Not `is_finite`, which some databases lack; whether NaN is large depends on the engine.
+        return (value.abs() > LARGEST) | self.is_nan(value)
 
     def _invalid(self, role: str, column: str, needs: Needs) -> list[nw.Expr]:
         """Return conditions under which a value that is there cannot be used."""
@@ -258,7 +341,7 @@ class RoleColumns:
         conditions = []
         raw = nw.col(column)
         if self.schema[column].is_float():
-            conditions.append(~raw.is_finite() | (raw.abs() > LARGEST))
+            conditions.append(self.is_beyond(raw))
         if role == "weight":
             conditions.append(raw < 0)
         if role == "count":
@@ -271,8 +354,7 @@ class RoleColumns:
 
     def _group_key(self, column: str) -> nw.Expr:
         if column not in self.roles.bins:
-            # Engines differ in whether 0.0 and -0.0 are one group; the sum is never -0.0.
-            return nw.col(column) + 0.0 if self.schema[column].is_float() else nw.col(column)
+            return self.key(column)
         cuts = list(self.roles.bins[column])
         value = nw.col(column).cast(nw.Float64)
         label = nw.lit(f">={cuts[-1]:g}")
@@ -294,7 +376,7 @@ class RoleColumns:
                 wrong = nw.any_horizontal(*conditions, ignore_nulls=True)
                 checks[f"i{k}"] = wrong & ~self.is_missing(column)
         flags = [
-            flag.cast(nw.Int64).sum().cast(nw.Float64).alias(name) for name, flag in checks.items()
+            flag.cast(nw.Int32).sum().cast(nw.Float64).alias(name) for name, flag in checks.items()
         ]
         rows = nw.len().cast(nw.Float64).alias("rows")
         counts = collect(self.frame.select(rows, *flags))
@@ -326,8 +408,17 @@ class RoleColumns:
         if needs.get(role) == "label":
             raise NotBinaryError(
                 f"`{role}` must be 0 or 1 here; column {column!r} has other values in {bad} of {n}"
-                " rows. Threshold it, or pass `positive` to say which label counts as 1."
+                " rows. Threshold it, or pass as `positive` the label that counts as 1 (the"
+                " default, `positive=1`, means labels 0 and 1)."
             )
         raise DataError(
             f"{column!r} is infinite or beyond {LARGEST:g} in {bad} of {n} rows. Mend or drop them."
         )
+
+
+def _no_such_label(option: str, label: Any, columns: Sequence[str], labels: Sequence[str]) -> str:
+    known = sorted(set(labels))
+    return (
+        f"`{option}` must be a label of {quoted(columns)}; no row has {label!r}."
+        f"{nearest(str(label), known)} Labels: {quoted(known)}."
+    )

@@ -146,7 +146,7 @@ def read(path: str, *, coded: Collection[str] | None = None) -> Any:
     if kind == "csv" and len(relation.columns) == 1:
         raise DataError(
             f"{path!r} has a single column {relation.columns[0]!r}; the delimiter must be a comma,"
-            " a tab, a semicolon or a bar."
+            f" a tab, a semicolon or a bar{_uneven(files[0])}."
         )
     return relation
 
@@ -155,13 +155,16 @@ def _read_csv(reader: Any, files: list[str], path: str, coded: Collection[str] |
     headers = csv_headers(reader, files)
     by_name = len({tuple(header) for header in headers.values()}) > 1
     _check_headers(headers, path)
-    relation = reader.read_csv(files, na_values=NULL_WORDS, header=True, union_by_name=by_name)
+    marks = _doubled_quotes(reader, files[0])
+    relation = reader.read_csv(
+        files, na_values=NULL_WORDS, header=True, union_by_name=by_name, **marks
+    )
     types = dict(zip(relation.columns, map(str, relation.types), strict=True))
     if coded is None or not any(is_word(name, kind, coded) for name, kind in types.items()):
         return relation
     # The reader knows one list of words for all columns: read text, and cast what is not.
     text = reader.read_csv(
-        files, na_values=[""], header=True, union_by_name=by_name, all_varchar=True
+        files, na_values=[""], header=True, union_by_name=by_name, all_varchar=True, **marks
     )
     formats = _time_formats(reader, files[0], types)
     words = ", ".join(f"'{word}'" for word in NULL_WORDS)
@@ -175,6 +178,18 @@ def _read_csv(reader: Any, files: list[str], path: str, coded: Collection[str] |
             column = f"CAST({value} AS {kind}) AS {column}"
         columns.append(column)
     return text.project(", ".join(columns))
+
+
+def _doubled_quotes(reader: Any, file: str) -> dict[str, str]:
+    """Say that a quote inside quotes is doubled, where the first rows have no such quote.
+
+    The reader guesses from a sample; a field such as ``"Mfg ""ID"" Removed"`` far below it would
+    otherwise end the file as an unterminated quote.
+    """
+    ((quote, escape),) = reader.execute(
+        "SELECT Quote, Escape FROM sniff_csv(?, nullstr=?)", [file, NULL_WORDS]
+    ).fetchall()
+    return {"quotechar": '"', "escapechar": '"'} if quote == '"' and escape != "\\" else {}
 
 
 def is_word(name: str, kind: str, coded: Collection[str] | None) -> bool:
@@ -279,6 +294,22 @@ def resolve(path: str) -> tuple[list[str], str]:
             else f"File {shown(path)} not found."
         )
     return files, kind
+
+
+def _uneven(file: str) -> str:
+    """Say which line has another number of fields than the first; nothing where none has."""
+    if not file.lower().endswith((".csv", ".tsv", ".txt")):
+        return ""  # compressed
+    with open(file, encoding="utf-8", errors="replace") as stream:  # noqa: PTH123
+        first = stream.readline()
+        mark = next((mark for mark in ",\t;|" if mark in first), None)
+        for number, line in enumerate(stream, start=2):
+            if mark is not None and line.strip() and line.count(mark) != first.count(mark):
+                return (
+                    f", and every line must have as many fields: line {number} has"
+                    f" {line.count(mark) + 1}, the first has {first.count(mark) + 1}"
+                )
+    return ""
 
 
 def _explained(error: Exception) -> str:

@@ -1,13 +1,13 @@
 """Open whatever holds the rows: a frame, a relation, a dict of arrays or a path.
 
 Local data of every kind become a DuckDB relation, through Arrow and without a copy where the frame
-allows it; a Spark DataFrame stays on its cluster. The rest of the package sees one narwhals
-`LazyFrame`.
+allows it; a Spark DataFrame stays on its cluster, and an Ibis table in its database. The rest of
+the package sees one narwhals `LazyFrame`.
 """
 
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import narwhals as nw
@@ -15,7 +15,7 @@ import narwhals as nw
 from equipoise._checks import quoted
 from equipoise.exceptions import DataError, InvalidParameterError
 
-__all__ = ["open_frame"]
+__all__ = ["check_open", "has_nan", "is_remote", "open_frame"]
 
 
 def open_frame(
@@ -25,11 +25,11 @@ def open_frame(
     used: Sequence[str] = (),
     coded: Sequence[str] | None = None,
 ) -> "nw.LazyFrame[Any]":
-    """Return the rows as a narwhals `LazyFrame` over DuckDB or Spark.
+    """Return the rows as a narwhals `LazyFrame` over DuckDB, Spark or a database.
 
     Parameters
     ----------
-    data : frame, relation, Spark DataFrame, dict of arrays, or path
+    data : frame, relation, Spark DataFrame, Ibis table, dict of arrays, or path
         A path may be csv, tsv, parquet, compressed, a folder of parquet files or a glob.
     engine : {"duckdb", "spark"}
         What reads a path.
@@ -44,12 +44,13 @@ def open_frame(
     narwhals.LazyFrame
     """
     if isinstance(data, (str, os.PathLike)):
-        return _open_path(os.fspath(data), engine, coded)
+        return _open_path(os.fspath(data), engine, used, coded)
     if isinstance(data, Mapping):
         return _from_arrow(_arrow_of_mapping(data), used)
-    # pandas allows repeated names; narwhals would refuse them with a message of its own.
-    names: Any = getattr(data, "column_names", None) or getattr(data, "columns", ())
-    _check_distinct(list(names), used)
+    if not hasattr(data, "collect_schema"):
+        # pandas allows repeated names; narwhals would refuse them with a message of its own.
+        names: Any = getattr(data, "column_names", None) or getattr(data, "columns", ())
+        _check_distinct(list(names), used)
     try:
         frame = nw.from_native(data)
     except TypeError as error:
@@ -58,17 +59,72 @@ def open_frame(
             f" got {type(data).__name__}."
         ) from error
     if isinstance(frame, nw.LazyFrame):
-        if frame.implementation.is_duckdb() or frame.implementation.is_pyspark():
+        if frame.implementation.is_pyspark():
+            return _of_spark(frame, used)
+        if frame.implementation.is_duckdb() or is_remote(frame):
             return frame
-        frame = frame.collect()
+        frame = _collected(frame)
     return _from_arrow(_arrow_of_frame(frame), used)
 
 
-def _open_path(path: str, engine: str, coded: Sequence[str] | None) -> "nw.LazyFrame[Any]":
+def is_remote(frame: "nw.LazyFrame[Any]") -> bool:
+    """Return whether the rows are on a cluster or in a database, and should stay there."""
+    return bool(frame.implementation.is_pyspark() or frame.implementation.is_ibis())
+
+
+def check_open(frame: "nw.LazyFrame[Any]") -> None:
+    """Raise if the Spark session of the rows was stopped."""
+    if not frame.implementation.is_pyspark():
+        return
+    context = frame.to_native().sparkSession.sparkContext
+    if context._jsc is None:  # noqa: SLF001 nothing public says that it was stopped
+        raise DataError(
+            "The Spark session that holds the rows was stopped. Open the table again in a session"
+            " that runs, and make a new `Audit` of it."
+        )
+
+
+def _of_spark(frame: "nw.LazyFrame[Any]", used: Sequence[str]) -> "nw.LazyFrame[Any]":
+    """Leave out columns whose names Spark takes for paths into structures; raise if one is used."""
+    check_open(frame)
+    native = frame.to_native()
+    odd = [name for name in native.columns if "." in name or "`" in name]
+    for name in odd:
+        if name in used:
+            raise DataError(
+                f"Column {name!r} has a dot or a backtick in its name, which Spark takes for a path"
+                " into a structure. Rename it: `frame.withColumnRenamed(...)`."
+            )
+    if not odd:
+        return frame
+    return _lazy(native.select(*[name for name in native.columns if name not in odd]))
+
+
+def has_nan(frame: "nw.LazyFrame[Any]") -> bool:
+    """Return whether the engine knows a number that is not one; SQLite and MySQL do not."""
+    if not frame.implementation.is_ibis():
+        return True
+    import ibis
+    import ibis.expr.operations as ops
+
+    return bool(ibis.get_backend(frame.to_native()).has_operation(ops.IsNan))
+
+
+def _collected(frame: "nw.LazyFrame[Any]") -> "nw.DataFrame[Any]":
+    """Run a lazy frame of another library; whatever it raises is about the frame."""
+    try:
+        return frame.collect()
+    except Exception as error:
+        raise DataError(f"The lazy frame cannot be read: {_one_line(error)}.") from error
+
+
+def _open_path(
+    path: str, engine: str, used: Sequence[str], coded: Sequence[str] | None
+) -> "nw.LazyFrame[Any]":
     if engine == "spark":
         from equipoise.data import spark
 
-        return _lazy(spark.read(path, coded=coded))
+        return _of_spark(_lazy(spark.read(path, coded=coded)), used)
     from equipoise.data import duckdb
 
     return _lazy(duckdb.read(path, coded=coded))
@@ -89,25 +145,46 @@ def _lazy(native: Any) -> "nw.LazyFrame[Any]":
 def _arrow_of_frame(frame: "nw.DataFrame[Any]") -> Any:
     import pyarrow as pa
 
+    _check_written(frame.columns)
     try:
         return frame.to_arrow()
-    except (pa.ArrowException, TypeError) as error:
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise DataError(f"The frame cannot be read: {_one_line(error)}.") from error
 
 
 def _arrow_of_mapping(data: Mapping[str, Any]) -> Any:
     import pyarrow as pa
 
+    _check_written(data)
     columns = {}
     for name, values in data.items():
         try:
-            columns[str(name)] = pa.array(values, from_pandas=True)
-        except (pa.ArrowException, TypeError) as error:
+            columns[str(name)] = _arrow_of_list(values)
+        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
             raise DataError(f"Column {name!r} cannot be read: {_one_line(error)}.") from error
     sizes = {name: len(column) for name, column in columns.items()}
     if len(set(sizes.values())) > 1:
         raise DataError(f"Columns must have one length; got {sizes}.")
     return pa.table(columns)
+
+
+def _arrow_of_list(values: Any) -> Any:
+    import pyarrow as pa
+
+    column = pa.array(values, from_pandas=True)
+    if pa.types.is_timestamp(column.type) and any(getattr(v, "nanosecond", 0) for v in values):
+        # Moments of pandas have nanoseconds, which Arrow would cut off.
+        return pa.array(values, type=pa.timestamp("ns", column.type.tz), from_pandas=True)
+    return column
+
+
+def _check_written(names: Iterable[object]) -> None:
+    """Raise if a name of a column cannot be written by engines."""
+    for name in map(str, names):
+        if "\0" in name or name != name.encode(errors="replace").decode():
+            raise DataError(
+                f"Column {name!r} has a character that no engine can write in a name; rename it."
+            )
 
 
 def _check_distinct(names: Sequence[Any], used: Sequence[str]) -> list[str]:

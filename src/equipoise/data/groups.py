@@ -6,24 +6,29 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from itertools import combinations
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
-from scipy import sparse
 
 from equipoise._checks import check_integer, nearest, quoted
+from equipoise._names import GroupName
 from equipoise._typing import AnyArray, BoolArray, IntArray
 from equipoise.exceptions import DataError, InvalidParameterError
 from equipoise.moments import number_cells
 
+if TYPE_CHECKING:
+    from scipy import sparse
+
 __all__ = [
     "MAX_CELLS",
+    "GroupTable",
     "Labelled",
     "Subgroups",
     "absent",
     "cell_names",
     "check_cells",
     "encode",
+    "group_tables",
     "label_of",
     "labels_of",
     "matching_cells",
@@ -34,6 +39,8 @@ __all__ = [
 ]
 
 MAX_CELLS = 500_000
+MAX_SUBGROUPS = 100_000
+"""Combinations of several columns that are compared at most."""
 
 
 class Labelled(Protocol):
@@ -135,9 +142,9 @@ class Subgroups:
     membership: "sparse.csc_array"
 
 
-def subgroup_name(columns: tuple[str, ...], labels: tuple[str, ...]) -> str:
+def subgroup_name(columns: tuple[str, ...], labels: tuple[str, ...]) -> GroupName:
     """Write a subgroup as ``race=Black & sex=Female``."""
-    return " & ".join(f"{c}={label}" for c, label in zip(columns, labels, strict=True))
+    return GroupName(zip(columns, labels, strict=True))
 
 
 def cell_names(columns: tuple[str, ...], labels: tuple[AnyArray, ...]) -> tuple[str, ...]:
@@ -148,8 +155,30 @@ def cell_names(columns: tuple[str, ...], labels: tuple[AnyArray, ...]) -> tuple[
     )
 
 
-def subgroups(cells: Labelled, *, depth: int | None = None) -> Subgroups:
-    """Return every subgroup that combines at most `depth` of the group columns.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupTable:
+    """The disjoint categories that some of the group columns make.
+
+    Parameters
+    ----------
+    columns : tuple of str
+        The columns that are combined.
+    names : tuple of str
+        Of the categories, written ``race=Black & sex=Female``, in the order of their labels.
+    labels : tuple of tuple of str
+        Of each category in each of the columns.
+    category : array of shape (K,)
+        Number of each cell's category.
+    """
+
+    columns: tuple[str, ...]
+    names: tuple[str, ...]
+    labels: tuple[tuple[str, ...], ...]
+    category: IntArray
+
+
+def group_tables(cells: Labelled, *, depth: int | None = None) -> list[GroupTable]:
+    """Return the categories of every combination of at most `depth` of the group columns.
 
     Single columns come first, then pairs, and so on; inside, labels are sorted.
 
@@ -162,33 +191,73 @@ def subgroups(cells: Labelled, *, depth: int | None = None) -> Subgroups:
 
     Returns
     -------
-    Subgroups
+    list of GroupTable
     """
     columns = cells.columns
     if not columns:
         raise InvalidParameterError("this question compares groups; pass `group` to `Audit`.")
     limit = len(columns) if depth is None else check_integer("depth", depth, low=1)
+    limit = min(limit, len(columns))
     codes = [number_cells([labels])[0] for labels in cells.labels]
-    names: list[str] = []
-    rows: list[IntArray] = []
-    cols: list[IntArray] = []
-    for size in range(1, min(limit, len(columns)) + 1):
+    _check_subgroups([int(code.max()) + 1 for code in codes], len(codes[0]), limit)
+    tables = []
+    for size in range(1, limit + 1):
         for chosen in combinations(range(len(columns)), size):
             key = np.zeros(len(cells.labels[0]), dtype=np.int64)
             for k in chosen:
                 key = np.unique(key * (codes[k].max() + 1) + codes[k], return_inverse=True)[1]
-            _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
-            rows.append(np.arange(len(key)))
-            cols.append(inverse + len(names))
+            _, first, category = np.unique(key, return_index=True, return_inverse=True)
             picked = tuple(columns[k] for k in chosen)
-            names.extend(
-                subgroup_name(picked, tuple(str(cells.labels[k][i]) for k in chosen)) for i in first
-            )
-    row, col = np.concatenate(rows), np.concatenate(cols)
-    membership = sparse.csc_array(
-        (np.ones(len(row), dtype=bool), (row, col)), shape=(len(cells.labels[0]), len(names))
+            labels = tuple(tuple(str(cells.labels[k][i]) for k in chosen) for i in first)
+            names = tuple(subgroup_name(picked, label) for label in labels)
+            tables.append(GroupTable(columns=picked, names=names, labels=labels, category=category))
+    return tables
+
+
+def subgroups(cells: Labelled, *, depth: int | None = None) -> Subgroups:
+    """Return every subgroup that combines at most `depth` of the group columns.
+
+    Parameters
+    ----------
+    cells : CellMoments, or anything with labels
+        Labels of the cells.
+    depth : int, optional
+        By default all columns are combined.
+
+    Returns
+    -------
+    Subgroups
+        In the order of `group_tables`.
+    """
+    from scipy import sparse
+
+    tables = group_tables(cells, depth=depth)
+    start = np.cumsum([0, *(len(table.names) for table in tables)])
+    size = len(cells.labels[0])
+    row = np.tile(np.arange(size), len(tables))
+    col = np.concatenate(
+        [table.category + first for table, first in zip(tables, start[:-1], strict=True)]
     )
-    return Subgroups(names=tuple(names), membership=membership)
+    membership = sparse.csc_array(
+        (np.ones(len(row), dtype=bool), (row, col)), shape=(size, int(start[-1]))
+    )
+    names = tuple(name for table in tables for name in table.names)
+    return Subgroups(names=names, membership=membership)
+
+
+def _check_subgroups(levels: Sequence[int], n_cells: int, depth: int) -> None:
+    """Raise before the work if columns are combined into more subgroups than can be compared."""
+    total = 0
+    for size in range(1, depth + 1):
+        before = total
+        for chosen in combinations(levels, size):
+            total += min(math.prod(chosen), n_cells)
+            if size > 1 and total > MAX_SUBGROUPS:
+                raise InvalidParameterError(
+                    f"{len(levels)} group columns make more than {MAX_SUBGROUPS} subgroups at"
+                    f" depth {size}. Pass `depth={size - 1}` (at most {before} subgroups), or name"
+                    " fewer columns."
+                )
 
 
 def n_subgroups(cells: Labelled) -> int:

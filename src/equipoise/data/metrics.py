@@ -13,6 +13,7 @@ from equipoise.exceptions import InvalidParameterError
 __all__ = ["METRICS", "AnyMetric", "Metric", "RateMetric", "RealMetric", "find_metric"]
 
 Better: TypeAlias = Literal["higher", "lower"] | None
+Event: TypeAlias = Literal["selected", "not_selected", "outcome", "no_outcome", "right", "wrong"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,8 @@ class RateMetric:
     `words` is what it is called in a sentence, `better` which values are better for what the
     algorithm is for (`None` where that depends on the decision), `synonyms` other names of it.
     `u` and `w` say, for the combinations (1, 1), (1, 0), (0, 1), (0, 0) of `roles` (or 1, 0 for a
-    single role), whether a row counts in the numerator and the denominator.
+    single role), whether a row counts in the numerator and the denominator; `event` and `among` say
+    the same in words: what is counted, among whom.
     """
 
     name: str
@@ -63,16 +65,22 @@ class RateMetric:
     roles: tuple[str, ...]
     u: tuple[int, ...]
     w: tuple[int, ...]
+    event: Event
+    among: Event | None = None
     better: Better = None
     synonyms: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RealMetric:
-    """A ratio of means of any numbers, built from the columns of a table."""
+    """A ratio of means of any numbers, built from the columns of a table.
+
+    `meaning` says in words what is averaged over which rows; the rest as in `RateMetric`.
+    """
 
     name: str
     words: str
+    meaning: str
     needs: Needs
     build: Callable[[RoleColumns], tuple[nw.Expr, nw.Expr]]
     better: Better = None
@@ -80,6 +88,8 @@ class RealMetric:
 
 
 AnyMetric: TypeAlias = Metric | RateMetric | RealMetric
+Metrics: TypeAlias = str | Metric | list[str | Metric] | tuple[str | Metric, ...]
+"""One metric, by name or of the user's own, or several."""
 
 BOTH = ("y_true", "y_pred")
 
@@ -105,6 +115,11 @@ def _absolute_error(table: RoleColumns) -> tuple[nw.Expr, nw.Expr]:
     return (table.y_true - table.y_score).abs(), nw.lit(1.0)
 
 
+def _scoring_rate(table: RoleColumns) -> tuple[nw.Expr, nw.Expr]:
+    above = (table.y_score > table.median("y_score")).cast(nw.Int32).cast(nw.Float64)
+    return above, nw.lit(1.0)
+
+
 SCORED: Needs = {"y_true": "number", "y_score": "number"}
 
 # Label combinations in the order (y_true, y_pred) = (1, 1), (1, 0), (0, 1), (0, 0).
@@ -115,6 +130,7 @@ _ALL: tuple[RateMetric | RealMetric, ...] = (
         roles=("y_pred",),
         u=(1, 0),
         w=(1, 1),
+        event="selected",
         synonyms=("acceptance_rate", "positive_rate", "demographic_parity"),
     ),
     RateMetric(
@@ -123,8 +139,10 @@ _ALL: tuple[RateMetric | RealMetric, ...] = (
         roles=BOTH,
         u=(1, 0, 0, 0),
         w=(1, 1, 0, 0),
+        event="selected",
+        among="outcome",
         better="higher",
-        synonyms=("recall", "sensitivity", "equal_opportunity"),
+        synonyms=("recall", "sensitivity", "true_positive_rate", "equal_opportunity"),
     ),
     RateMetric(
         name="fnr",
@@ -132,7 +150,10 @@ _ALL: tuple[RateMetric | RealMetric, ...] = (
         roles=BOTH,
         u=(0, 1, 0, 0),
         w=(1, 1, 0, 0),
+        event="not_selected",
+        among="outcome",
         better="lower",
+        synonyms=("false_negative_rate",),
     ),
     RateMetric(
         name="fpr",
@@ -140,7 +161,10 @@ _ALL: tuple[RateMetric | RealMetric, ...] = (
         roles=BOTH,
         u=(0, 0, 1, 0),
         w=(0, 0, 1, 1),
+        event="selected",
+        among="no_outcome",
         better="lower",
+        synonyms=("false_positive_rate",),
     ),
     RateMetric(
         name="tnr",
@@ -148,8 +172,10 @@ _ALL: tuple[RateMetric | RealMetric, ...] = (
         roles=BOTH,
         u=(0, 0, 0, 1),
         w=(0, 0, 1, 1),
+        event="not_selected",
+        among="no_outcome",
         better="higher",
-        synonyms=("specificity",),
+        synonyms=("specificity", "true_negative_rate"),
     ),
     RateMetric(
         name="ppv",
@@ -157,8 +183,10 @@ _ALL: tuple[RateMetric | RealMetric, ...] = (
         roles=BOTH,
         u=(1, 0, 0, 0),
         w=(1, 0, 1, 0),
+        event="outcome",
+        among="selected",
         better="higher",
-        synonyms=("precision", "predictive_parity"),
+        synonyms=("precision", "positive_predictive_value", "predictive_parity"),
     ),
     RateMetric(
         name="fdr",
@@ -166,7 +194,10 @@ _ALL: tuple[RateMetric | RealMetric, ...] = (
         roles=BOTH,
         u=(0, 0, 1, 0),
         w=(1, 0, 1, 0),
+        event="no_outcome",
+        among="selected",
         better="lower",
+        synonyms=("false_discovery_rate",),
     ),
     RateMetric(
         name="npv",
@@ -174,7 +205,10 @@ _ALL: tuple[RateMetric | RealMetric, ...] = (
         roles=BOTH,
         u=(0, 0, 0, 1),
         w=(0, 1, 0, 1),
+        event="no_outcome",
+        among="not_selected",
         better="higher",
+        synonyms=("negative_predictive_value",),
     ),
     RateMetric(
         name="for",
@@ -182,7 +216,10 @@ _ALL: tuple[RateMetric | RealMetric, ...] = (
         roles=BOTH,
         u=(0, 1, 0, 0),
         w=(0, 1, 0, 1),
+        event="outcome",
+        among="not_selected",
         better="lower",
+        synonyms=("false_omission_rate",),
     ),
     RateMetric(
         name="accuracy",
@@ -190,6 +227,7 @@ _ALL: tuple[RateMetric | RealMetric, ...] = (
         roles=BOTH,
         u=(1, 0, 0, 1),
         w=(1, 1, 1, 1),
+        event="right",
         better="higher",
     ),
     RateMetric(
@@ -198,23 +236,50 @@ _ALL: tuple[RateMetric | RealMetric, ...] = (
         roles=BOTH,
         u=(0, 1, 1, 0),
         w=(1, 1, 1, 1),
+        event="wrong",
         better="lower",
     ),
-    RealMetric(
-        name="mean_outcome", words="mean outcome", needs={"y_true": "number"}, build=_mean("y_true")
+    RateMetric(
+        name="outcome_rate",
+        words="outcome rate",
+        roles=("y_true",),
+        u=(1, 0),
+        w=(1, 1),
+        event="outcome",
+        synonyms=("base_rate", "prevalence"),
     ),
     RealMetric(
-        name="mean_score", words="mean score", needs={"y_score": "number"}, build=_mean("y_score")
+        name="mean_outcome",
+        words="mean outcome",
+        meaning="mean of the outcome",
+        needs={"y_true": "number"},
+        build=_mean("y_true"),
+    ),
+    RealMetric(
+        name="mean_score",
+        words="mean score",
+        meaning="mean of the score",
+        needs={"y_score": "number"},
+        build=_mean("y_score"),
+    ),
+    RealMetric(
+        name="scoring_rate",
+        words="scoring rate",
+        meaning="share of scores above the median of all scores",
+        needs={"y_score": "number"},
+        build=_scoring_rate,
     ),
     RealMetric(
         name="selected_outcome",
         words="mean outcome among the selected",
+        meaning="mean of the outcome over the selected rows",
         needs={"y_true": "number", "y_pred": "label"},
         build=_selected_outcome,
     ),
     RealMetric(
         name="squared_error",
         words="squared error",
+        meaning="mean of (outcome - score)²",
         needs=SCORED,
         build=_squared_error,
         better="lower",
@@ -222,11 +287,18 @@ _ALL: tuple[RateMetric | RealMetric, ...] = (
     RealMetric(
         name="absolute_error",
         words="absolute error",
+        meaning="mean of |outcome - score|",
         needs=SCORED,
         build=_absolute_error,
         better="lower",
     ),
-    RealMetric(name="residual", words="mean residual", needs=SCORED, build=_residual),
+    RealMetric(
+        name="residual",
+        words="mean residual",
+        meaning="mean of outcome - score",
+        needs=SCORED,
+        build=_residual,
+    ),
 )
 METRICS: dict[str, RateMetric | RealMetric] = {metric.name: metric for metric in _ALL}
 """Every metric with a name; an entry here is all that a new one takes."""
@@ -248,3 +320,31 @@ def find_metric(metric: str | Metric) -> AnyMetric:
             f" Metrics: {quoted(METRICS)}."
         )
     return METRICS[name]
+
+
+def find_metrics(metric: Metrics) -> tuple[AnyMetric, ...]:
+    """Return one metric or several; raise when one is named twice.
+
+    Parameters
+    ----------
+    metric : str, Metric or list of them
+        Names, or metrics of the user's own.
+
+    Returns
+    -------
+    tuple
+        Of what `find_metric` returns.
+
+    Examples
+    --------
+    >>> [metric.name for metric in find_metrics(["fpr", "tpr"])]
+    ['fpr', 'tpr']
+    """
+    given = metric if isinstance(metric, (list, tuple)) else [metric]
+    found = tuple(find_metric(one) for one in given)
+    names = [one.name for one in found]
+    if not names:
+        raise InvalidParameterError("`metric` must name at least one metric; got an empty list.")
+    if len(set(names)) < len(names):
+        raise InvalidParameterError(f"`metric` names one metric twice: {quoted(names)}.")
+    return found

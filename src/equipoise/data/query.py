@@ -1,7 +1,14 @@
-"""Run a lazy query: its columns as numpy arrays at once, or its rows in batches."""
+"""Run a lazy query: its columns as numpy arrays at once, or its rows in batches.
 
+Whatever is sent to an engine goes through here, and can be recorded.
+"""
+
+import io
+import os
 import re
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,18 +17,26 @@ import numpy as np
 
 from equipoise._typing import AnyArray, FloatArray, IntArray
 from equipoise.data.groups import label_of, unknown_group
-from equipoise.exceptions import DataError, EquipoiseError, ResourceError
+from equipoise.exceptions import (
+    DataError,
+    EquipoiseError,
+    InvalidParameterError,
+    ResourceError,
+)
 
 __all__ = [
     "CLUSTER",
     "CellRows",
     "NarrowRows",
     "RowReader",
+    "Sent",
     "collect",
     "engine_error",
     "fetch",
     "from_engine",
     "reason",
+    "record",
+    "recorded",
 ]
 
 CLUSTER, WEIGHT, COUNT = "__eq_cluster", "__eq_weight", "__eq_count"
@@ -30,21 +45,154 @@ BATCH_ROWS = 1_000_000
 LONGEST_REASON = 500
 """Characters of an engine's message that are passed on."""
 
+ROW_LIMIT = 5_000_000
+"""Rows that leave a database at most; ``EQUIPOISE_ROW_LIMIT`` sets another number."""
 
-def collect(frame: "nw.LazyFrame[Any]", *, keys: Collection[str] = ()) -> dict[str, AnyArray]:
-    """Run a query; return its columns as numpy arrays, those of `keys` with exact values."""
-    native = fetch(frame).to_native()
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sent:
+    """A query that was sent to an engine.
+
+    Parameters
+    ----------
+    sql : str
+        Its text; for Spark the formatted plan.
+    returned : int
+        Rows that came back.
+    columns : int
+        How many columns they have.
+    rows : bool
+        Whether they are rows of a table that left its database, not sums.
+    """
+
+    sql: str
+    returned: int = 0
+    columns: int = 0
+    rows: bool = False
+
+
+_record: "ContextVar[list[Sent] | None]" = ContextVar("_record", default=None)
+
+
+@contextmanager
+def recorded() -> Iterator[list[Sent]]:
+    """Yield a list to which every query that the body sends is added."""
+    sent: list[Sent] = []
+    token = _record.set(sent)
+    try:
+        yield sent
+    finally:
+        _record.reset(token)
+
+
+def record(
+    frame: "nw.LazyFrame[Any]", *, shape: tuple[int, int] = (0, 0), rows: bool = False
+) -> None:
+    """Write down a query that is sent, if anybody keeps a record."""
+    sent = _record.get()
+    if sent is not None:
+        sent.append(Sent(sql=_text(frame), returned=shape[0], columns=shape[1], rows=rows))
+
+
+def _text(frame: "nw.LazyFrame[Any]") -> str:
+    """Return a query in the language of its engine."""
+    native = frame.to_native()
+    if frame.implementation.is_duckdb():
+        return str(native.sql_query())
+    if frame.implementation.is_ibis():
+        import ibis
+
+        return str(ibis.to_sql(native))
+    with redirect_stdout(io.StringIO()) as plan:
+        native.explain(mode="formatted")
+    return plan.getvalue()
+
+
+def collect(
+    frame: "nw.LazyFrame[Any]", *, keys: Collection[str] = (), rows: bool = False
+) -> dict[str, AnyArray]:
+    """Run a query; return its columns as numpy arrays, those of `keys` with exact values.
+
+    Parameters
+    ----------
+    frame : narwhals.LazyFrame
+        The query.
+    keys : collection of str
+        Columns whose values must not be rounded.
+    rows : bool
+        As in `fetch`.
+
+    Returns
+    -------
+    dict of arrays
+    """
+    native = fetch(frame, rows=rows).to_native()
     return {name: _array(native.column(name), exact=name in keys) for name in native.column_names}
 
 
-def fetch(frame: "nw.LazyFrame[Any]") -> "nw.DataFrame[Any]":
-    """Run a query; return its rows as an Arrow table in a narwhals `DataFrame`."""
+def fetch(frame: "nw.LazyFrame[Any]", *, rows: bool = False) -> "nw.DataFrame[Any]":
+    """Run a query; return its rows as an Arrow table in a narwhals `DataFrame`.
+
+    Parameters
+    ----------
+    frame : narwhals.LazyFrame
+        The query.
+    rows : bool
+        Whether the query returns rows of the table, not sums of them: of those at most `ROW_LIMIT`
+        leave a database.
+
+    Returns
+    -------
+    narwhals.DataFrame
+    """
+    remote = frame.implementation.is_ibis()
+    if remote:
+        frame = _as_doubles(frame)
+    if remote and rows:
+        _check_departure(frame)
     try:
-        return frame.collect(backend="pyarrow")
+        found = frame.collect(backend="pyarrow")
     except Exception as error:
-        if not from_engine(error):
+        # Behind Ibis stands the driver of any database, each with errors of its own.
+        if not (remote or from_engine(error)):
             raise
         raise engine_error(error) from error
+    record(frame, shape=found.shape, rows=remote and rows)
+    return found
+
+
+def _as_doubles(frame: "nw.LazyFrame[Any]") -> "nw.LazyFrame[Any]":
+    """Return a query whose numbers are doubles for the database too.
+
+    Literals of PostgreSQL are decimal, and so are their sums; a cast that Ibis thinks unnecessary
+    is not sent.
+    """
+    zero = nw.lit(0).cast(nw.Float64)
+    kinds = frame.collect_schema()
+    floats = [name for name, kind in kinds.items() if kind.is_float()]
+    doubles = [(nw.col(name) + zero).alias(name) for name in floats]
+    return frame.with_columns(*doubles) if doubles else frame
+
+
+def _check_departure(frame: "nw.LazyFrame[Any]") -> None:
+    """Raise if more rows would leave a database than may."""
+    limit = _row_limit()
+    leaving = int(collect(frame.select(nw.len().alias("n")))["n"][0])
+    if leaving > limit:
+        raise DataError(
+            f"This question needs rows, and {leaving} would leave the database; the limit is"
+            f" {limit}. Audit an extract, for instance a parquet file of a random sample; use"
+            " Spark, where rows stay; or set EQUIPOISE_ROW_LIMIT."
+        )
+
+
+def _row_limit() -> int:
+    given = os.environ.get("EQUIPOISE_ROW_LIMIT")
+    if given is None:
+        return ROW_LIMIT
+    if not given.isdecimal():
+        raise InvalidParameterError(f"EQUIPOISE_ROW_LIMIT must be a whole number; got {given!r}.")
+    return int(given)
 
 
 def from_engine(error: Exception) -> bool:
@@ -167,8 +315,11 @@ class RowReader:
     dropped: int
 
     def rows(self, batch: Any) -> CellRows:
-        """Read a record batch; clusters that are not integers are numbered within it."""
-        present = {name: _plain(batch.column(name)) for name in self.multipliers}
+        """Read a record batch; clusters that are not integers of 64 bits are ranked within it."""
+        present: dict[str, AnyArray] = {
+            name: (_units if name == CLUSTER else _plain)(batch.column(name))
+            for name in self.multipliers
+        }
         return CellRows(
             columns=self.columns,
             labels=self.labels,
@@ -232,15 +383,22 @@ class NarrowRows:
     def batches(self) -> Iterator[CellRows]:
         """Read rows from DuckDB in batches: ten million never meet in one table.
 
+        Rows of a database, which are few, come in one.
+
         The `unit` of a row is an integer that is the same in every batch: the cluster itself, or
-        its rank where clusters are not integers.
+        its rank where clusters are not integers of 64 bits.
         """
         frame = self.frame
+        if frame.implementation.is_ibis():
+            yield self.read()
+            return
         if CLUSTER in self.reader.multipliers:
             cluster = nw.col(CLUSTER)
-            if not frame.collect_schema()[CLUSTER].is_integer():
+            kind = frame.collect_schema()[CLUSTER]
+            if not kind.is_integer() or kind in {nw.UInt64, nw.Int128, nw.UInt128}:
                 cluster = cluster.rank("dense")
             frame = frame.with_columns(cluster.cast(nw.Int64).alias(CLUSTER))
+        record(frame)
         try:
             for batch in frame.to_native().to_arrow_reader(BATCH_ROWS):
                 yield self.reader.rows(batch)
@@ -251,13 +409,27 @@ class NarrowRows:
 
     def read(self) -> CellRows:
         """Bring the rows into memory at once."""
-        table = fetch(self.frame).to_native().combine_chunks()
+        table = fetch(self.frame, rows=True).to_native().combine_chunks()
         return self.reader.rows(table.to_batches()[0])
 
 
 def _plain(column: Any) -> AnyArray:
-    import pyarrow as pa
-
-    if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
-        column = column.dictionary_encode().indices
     return np.asarray(column.to_numpy(zero_copy_only=False))
+
+
+def _units(column: Any) -> AnyArray:
+    """Return integers that tell clusters apart and do not depend on the order of rows."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    if pa.types.is_signed_integer(column.type):
+        return _plain(column)
+    if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
+        return np.unique(_plain(column), return_inverse=True)[1]
+    coded = column.dictionary_encode()
+    values = coded.dictionary
+    if pa.types.is_interval(values.type):  # spans of time, which Arrow does not sort
+        values = pa.array([str(value) for value in values.to_pylist()])
+    rank = np.empty(len(values), dtype=np.int64)
+    rank[_plain(compute.array_sort_indices(values))] = np.arange(len(rank))
+    return np.asarray(rank[_plain(coded.indices)])

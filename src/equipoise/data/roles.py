@@ -22,6 +22,7 @@ SINGLE_ROLES = (
     "propensity",
     "cluster",
     "strata",
+    "fpc",
     "time",
     "weight",
     "count",
@@ -39,15 +40,19 @@ class Roles:
         Columns whose combinations are compared.
     y_true, y_pred, y_score, treatment, effect_pred, cluster, weight, count : str, optional
         Column of each role; the outcome of an experiment is `y_true`.
-    propensity, strata, time : str, optional
-        Column of the known chance of treatment, of the stratum of the sampling design, and of the
-        moment of a row.
+    propensity, strata, fpc, time : str, optional
+        Column of the known chance of treatment, of the stratum of the sampling design, of the
+        number of units of that stratum in the population, and of the moment of a row.
+    baseline : str, optional
+        Column that stood in the place of `y_pred` or `y_score` before; of one question, not of an
+        audit.
     features : tuple of str
         Covariates for candidate algorithms.
     positive : object
         The label that counts as 1 where labels are text, or numbers other than 0 and 1.
     favourable : object, optional
-        The decision that is good for a person: 1, 0 or a label; None where it is not known.
+        The decision that is good for a person (without decisions, the outcome): 1, 0 or a label;
+        None where it is not known.
     missing : {"raise", "drop"}
         What to do with rows in which a column that a question uses is missing.
     bins : mapping of str to sequence of float
@@ -63,9 +68,11 @@ class Roles:
     propensity: str | None = None
     cluster: str | None = None
     strata: str | None = None
+    fpc: str | None = None
     time: str | None = None
     weight: str | None = None
     count: str | None = None
+    baseline: str | None = None
     features: tuple[str, ...] = ()
     positive: Any = 1
     favourable: Any = None
@@ -82,6 +89,8 @@ class Roles:
             value = getattr(self, name)
             if value is not None and not isinstance(value, str):
                 raise InvalidParameterError(f"`{name}` must name a column; got {value!r}.")
+        if self.fpc is not None and self.strata is None:
+            raise InvalidParameterError("`fpc` is about `strata`; name their column too.")
         for name in ("positive", "favourable"):
             label = getattr(self, name)
             known = name == "positive" or label is not None
@@ -105,6 +114,16 @@ class Roles:
                 f"`bins[{column!r}]` must be increasing cut points; got {list(cuts)}."
             )
         return list(edges)
+
+    @property
+    def favours_positive(self) -> bool:
+        """Whether the good label is the one that counts as 1; 1 and 0 say so of any labels."""
+        label, positive = self.favourable, self.positive
+        return bool(
+            label == positive
+            or str(label) == str(positive)
+            or (isinstance(positive, str) and label == 1)
+        )
 
     def column(self, role: str) -> str:
         """Return the column of a role; raise if the role was not given."""

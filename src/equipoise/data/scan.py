@@ -6,26 +6,34 @@ the patterns that its own columns allow, so that merging never changes which row
 impossible values are found in the same scan; the table is read again only to say what was wrong.
 """
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
-from itertools import chain, combinations_with_replacement
-from operator import add
+from itertools import chain
+from operator import add, or_
 from typing import Any, TypeVar
 
 import narwhals as nw
 import numpy as np
 
-from equipoise._checks import LARGEST
 from equipoise._typing import AnyArray, BoolArray, FloatArray, IntArray
 from equipoise.data import groups
-from equipoise.data.clusters import ClusterProducts, cluster_products
+from equipoise.data.clusters import ClusterProducts, Wanted, cluster_products
 from equipoise.data.columns import INVALID_LABEL, MISSING_LABEL, MOST_ROWS, Fault
 from equipoise.data.groups import absent, check_cells, encode
-from equipoise.data.query import CLUSTER, COUNT, WEIGHT, NarrowRows, RowReader, collect
+from equipoise.data.products import Term, higher_moments, product_terms, symmetric_products
+from equipoise.data.query import (
+    CLUSTER,
+    COUNT,
+    WEIGHT,
+    NarrowRows,
+    RowReader,
+    collect,
+    recorded,
+)
 from equipoise.data.table import Quantity, Rows, Sums
 from equipoise.exceptions import DataError, EquipoiseError
-from equipoise.moments import CellMoments, sum_by
+from equipoise.moments import CellMoments, UnitMoments, roll_up, sum_by
 
 __all__ = ["answer"]
 
@@ -51,20 +59,41 @@ def answer(declared: Sequence[Sums | Rows]) -> list[CellMoments | NarrowRows | E
     """
     wanted = [need.sums if isinstance(need, Rows) else need for need in declared]
     errors: dict[Sums, EquipoiseError] = {}
-    for batch in _batches(sums for sums in wanted if sums not in sums.table.answers):
-        for sums, cells in _answers(batch).items():
+    kept = [sums.table.kept(need) for need, sums in zip(declared, wanted, strict=True)]
+    scanned = [sums for sums, known in zip(wanted, kept, strict=True) if known is None]
+    for sums in scanned:
+        _from_finer(sums)
+    for batch in _batches(sums for sums in scanned if sums not in sums.table.answers):
+        with recorded() as sent:
+            answers = _answers(batch)
+        for sums, cells in answers.items():
+            sums.table.sent[sums] = tuple(sent)
             if isinstance(cells, CellMoments):
                 sums.table.answers[sums] = cells
             else:
                 errors[sums] = cells
     found: list[CellMoments | NarrowRows | EquipoiseError] = []
-    for need, sums in zip(declared, wanted, strict=True):
-        if sums in errors:
+    for need, sums, known in zip(declared, wanted, kept, strict=True):
+        if known is not None:
+            found.append(known)
+        elif sums in errors:
             found.append(errors[sums])
         else:
             cells = sums.table.answers[sums]
             found.append(_rows(sums, cells) if isinstance(need, Rows) else cells)
     return found
+
+
+def _from_finer(sums: Sums) -> None:
+    """Answer from cells of more columns, where these are known and no row was left out of them."""
+    table, keys = sums.table, {*sums.keys}
+    if sums in table.answers or table.roles.cluster is not None:
+        return
+    for other, cells in table.answers.items():
+        if cells.dropped == 0 and keys < {*other.keys} and replace(other, keys=sums.keys) == sums:
+            table.answers[sums] = roll_up(cells, [key.name for key in sums.keys])
+            table.sent[sums] = table.sent[other]
+            return
 
 
 def _batches(declared: Iterable[Sums]) -> Iterator[list[Sums]]:
@@ -106,7 +135,12 @@ def _answers(batch: list[Sums]) -> dict[Sums, CellMoments | EquipoiseError]:
 def _rows(sums: Sums, cells: CellMoments) -> NarrowRows:
     """Return the complete rows with few columns, not yet read."""
     if sums.labels:
-        sums = replace(sums, quantities=sums.table.indicators(sums.labels), labels=())
+        quantities = (
+            sums.table.indicators(sums.labels)
+            if sums.rate is None
+            else sums.table.rate_quantities(sums.labels, sums.rate)
+        )
+        sums = replace(sums, quantities=quantities, labels=(), rate=None)
     scan = _Scan([sums], whole=True)
     present = {"cluster": CLUSTER, "weight": WEIGHT, "count": COUNT}
     reader = RowReader(
@@ -144,9 +178,12 @@ class _Faults:
         return (*self.missing, *self.impossible, *self.null, *self.infinite)
 
 
-def _named(prefix: str, things: Iterable[_Named]) -> dict[_Named, str]:
-    """Give each distinct thing the name of a column."""
-    return {thing: f"__eq_{prefix}{k}" for k, thing in enumerate(dict.fromkeys(things))}
+def _named(prefix: str, things: Iterable[_Named], taken: Collection[str] = ()) -> dict[_Named, str]:
+    """Give each distinct thing the name of a column, other than those that are taken."""
+    mark = f"__eq_{prefix}"
+    while any(name.startswith(mark) for name in taken):
+        mark += "_"
+    return {thing: f"{mark}{k}" for k, thing in enumerate(dict.fromkeys(things))}
 
 
 class _Scan:
@@ -156,33 +193,42 @@ class _Scan:
         self.table = batch[0].table
         roles = self.table.roles
         self.clustered = roles.cluster is not None
+        self.weighted = roles.weight is not None
         self.plain = roles.weight is None and roles.count is None
         self.wide = len({sums.keys for sums in batch}) > 1
-        self.keys = _named("key", (key for sums in batch for key in sums.keys))
-        self.codes = _named("label", (role for sums in batch for role in sums.labels))
+        self.keys = _named("key", (key for sums in batch for key in sums.keys), self.table.schema)
+        # Views of the table may give the same role to different columns.
+        self.labels = {
+            (role, sums.table.roles.column(role)): sums.table.label_code(role)
+            for sums in batch
+            for role in sums.labels
+        }
+        self.codes = _named("label", self.labels)
         self.quantities = _named("quantity", (q for sums in batch for q in sums.quantities))
         self.counted = _named("counted", (q for sums in batch for q in sums.counted))
-        self.pairs = dict.fromkeys(pair for sums in batch for pair in self._pairs(sums))
+        self.powers = max((sums.order for sums in batch if sums.rate is not None), default=0) > 2
         self.faults = {sums: _Faults(sums, whole=whole or self.clustered) for sums in batch}
         names = dict.fromkeys(name for faults in self.faults.values() for name in faults.names)
         self.bits = {name: 1 << k for k, name in enumerate(names)}
-        self._products: ClusterProducts | None = None
+        self.batch = batch
+        self._clusters: dict[Sums, ClusterProducts] | None = None
 
     def rows(self) -> "nw.LazyFrame[Any]":
         """Project each row to its keys, codes of labels, quantities, multipliers and pattern."""
         table = self.table
         columns = [key.value.alias(name) for key, name in self.keys.items()]
-        columns += [table.label_code(role).alias(name) for role, name in self.codes.items()]
+        columns += [self.labels[label].alias(name) for label, name in self.codes.items()]
         columns += [
-            quantity.value.cast(nw.Float64).alias(name)
+            table.number(quantity.value).alias(name)
             for quantity, name in (*self.quantities.items(), *self.counted.items())
         ]
         if not self.plain:
-            weight = nw.lit(1.0) if table.roles.weight is None else table.value("weight")
-            count = nw.lit(1.0) if table.roles.count is None else table.value("count")
+            one = table.number(nw.lit(1.0))
+            weight = one if table.roles.weight is None else table.value("weight")
+            count = one if table.roles.count is None else table.value("count")
             columns += [weight.alias(WEIGHT), count.alias(COUNT), (weight * count).alias(FACTOR)]
         if self.clustered:
-            columns.append(nw.col(table.roles.column("cluster")).alias(CLUSTER))
+            columns.append(table.key(table.roles.column("cluster")).alias(CLUSTER))
         if PATTERN not in self.by:
             return table.frame.select(*columns)
         wrong: dict[Fault, nw.Expr] = {}
@@ -193,7 +239,7 @@ class _Scan:
                 later[name] = nw.col(self.quantities[quantity]).is_null()
             for name, quantity in faults.infinite.items():
                 value = nw.col(self.quantities[quantity])
-                later[name] = ~value.is_finite() | (value.abs() > LARGEST)
+                later[name] = table.is_beyond(value)
         frame = table.frame.select(*columns, self._pattern(wrong).alias(PATTERN))
         if not later:
             return frame
@@ -218,7 +264,8 @@ class _Scan:
         if self.wide and len(result["n"]) > groups.MAX_CELLS:
             raise DataError("Too many cells for one scan.")
         # A count that is missing leaves no number.
-        return result | {"n": np.nan_to_num(result["n"])}
+        result |= {"n": np.nan_to_num(result["n"])}
+        return result | {name: result[same] for name, same in self._repeated().items()}
 
     def cells(self, sums: Sums, result: dict[str, AnyArray]) -> CellMoments:
         """Take what concerns one declaration; raise if its rows cannot be used."""
@@ -230,11 +277,8 @@ class _Scan:
         size = len(labels[0]) if labels else 1
         check_cells(size, columns)
         add_up = self._label_counts if sums.labels else self._quantity_sums
-        total, product, further = add_up(sums, own, cell, size)
         cells = CellMoments(
-            total=total,
-            product=product,
-            sums=further,
+            **add_up(sums, own, cell, size),
             n=sum_by(cell, own["n"], size).round().astype(np.int64),
             n_units=round(float(own["n"].sum())),
             columns=columns,
@@ -243,22 +287,21 @@ class _Scan:
         )
         if not self.clustered or sums.order == 1:
             return cells
-        if self._products is None:
-            self._products = self._by_cluster(
+        if self._clusters is None:
+            self._clusters = self._by_cluster(
                 cells, {key: own[key][np.argsort(cell)] for key in keys}
             )
-        mine = [list(self.quantities).index(quantity) for quantity in sums.quantities]
-        return self._products.of(cells, mine)
+        return replace(cells, **self._clusters[sums]._asdict())
 
     def _complete(self, sums: Sums, result: dict[str, AnyArray]) -> BoolArray:
         """Return which groups are complete; raise on impossible values, or on missing ones."""
-        n, table, faults = result["n"], self.table, self.faults[sums]
+        n, table, faults = result["n"], sums.table, self.faults[sums]
         pattern = result.get(PATTERN, np.zeros(len(n), dtype=np.int64))
         gone = (pattern & self._mask(faults.missing, faults.null)) != 0
         wrong = (pattern & self._mask(faults.impossible, faults.infinite)) != 0
         for key in sums.keys:
             gone |= absent(result[self.keys[key]])
-        codes = [result[self.codes[role]] for role in sums.labels]
+        codes = [result[name] for name in self._codes(sums)]
         for code in codes:
             gone |= code == MISSING_LABEL
             wrong |= code == INVALID_LABEL
@@ -266,7 +309,7 @@ class _Scan:
         if table.translated(roles) and not any((code == 1).any() for code in codes):
             table.check_positive()
         if (wrong & ~gone).any() or (table.roles.missing == "raise" and gone.any()):
-            sums.table.explain(dict(sums.needs))
+            table.explain(dict(sums.needs))
         if n.sum() > MOST_ROWS:
             raise DataError(f"`count` adds up to {n.sum():.3g} rows; the limit is 2^53.")
         complete = ~(gone | wrong)
@@ -276,73 +319,152 @@ class _Scan:
             raise DataError(f"`weight` column {table.roles.weight!r} is zero in every row.")
         return np.asarray(complete)
 
+    def _codes(self, sums: Sums) -> list[str]:
+        """Return the columns with the codes of a declaration's labels."""
+        return [self.codes[role, sums.table.roles.column(role)] for role in sums.labels]
+
     def _quantity_sums(
         self, sums: Sums, own: dict[str, AnyArray], cell: IntArray, size: int
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+    ) -> dict[str, Any]:
         names = [self.quantities[quantity] for quantity in sums.quantities]
-        product = np.zeros((size, len(names), len(names)))
-        for a, b in self._pairs(sums):
-            i, j = names.index(a), names.index(b)
-            found = np.bincount(cell, weights=own[f"{a}*{b}"], minlength=size)
-            product[:, i, j] = product[:, j, i] = found
-        total = sum_by(cell, _stacked(own, names), size)
-        further = sum_by(cell, _stacked(own, [self.counted[q] for q in sums.counted]), size)
-        return total, product, further
+        terms = self._products(sums)
+        added = dict(zip(terms, sum_by(cell, _stacked(own, list(terms)), size).T, strict=True))
+        return {
+            "total": sum_by(cell, _stacked(own, names), size),
+            "product": symmetric_products(added, names, size),
+            "units": higher_moments(added, names, size) if sums.order == 3 and terms else None,
+            "sums": sum_by(cell, _stacked(own, [self.counted[q] for q in sums.counted]), size),
+        }
 
     def _label_counts(
         self, sums: Sums, own: dict[str, AnyArray], cell: IntArray, size: int
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+    ) -> dict[str, Any]:
         p = 2 ** len(sums.labels)
         slot = cell
-        for role in sums.labels:
-            slot = 2 * slot + (1 - own[self.codes[role]])
-        names = ["n", "n", "n"] if self.plain else ["n", "weight", "weight_squared"]
-        n, total, square = sum_by(slot, _stacked(own, names), size * p).T.reshape(3, size, p)
-        product = np.zeros((size, p, p))
-        product[:, np.arange(p), np.arange(p)] = square
-        return total, product, n
+        for name in self._codes(sums):
+            slot = 2 * slot + (1 - own[name])
+        names = ["n", "n", "n"] if self.plain else ["n", "weight", "weight2"]
+        names += ["weight3", "weight4", "weight5", "live"] if self.weighted and self.powers else []
+        sums_of = sum_by(slot, _stacked(own, names), size * p).T.reshape(len(names), size, p)
+        n, total, square = sums_of[:3]
+        if sums.rate is None:
+            product = np.zeros((size, p, p))
+            product[:, np.arange(p), np.arange(p)] = square
+            return {"total": total, "product": product, "sums": n}
+        change = np.array(sums.rate, dtype=np.float64)
+        outer = np.einsum("ac,bc->cab", change, change)
+        units = None
+        if self.weighted:
+            # A row has one combination: products of u and w are those of their coefficients.
+            third, fourth, fifth, live = sums_of[3:]
+            units = UnitMoments(
+                n=live @ (change != 0.0).T,
+                third=np.einsum("kc,ac,bc,dc->kabd", third, change, change, change),
+                fourth=fourth @ (change**4).T,
+                fifth=fifth @ (change**5).T,
+            )
+        return {
+            "total": total @ change.T,
+            "product": np.einsum("kc,cab->kab", square, outer),
+            "units": units,
+            "sums": (n @ change[1])[:, None],
+        }
 
-    def _by_cluster(self, cells: CellMoments, keys: dict[str, AnyArray]) -> ClusterProducts:
-        names = list(self.quantities.values())
+    def _by_cluster(
+        self, cells: CellMoments, keys: dict[str, AnyArray]
+    ) -> dict[Sums, ClusterProducts]:
         factor = 1.0 if self.plain else nw.col(FACTOR)
+        names = self.quantities.values()
         rows = self.complete().select(
             CLUSTER, *keys, *[(nw.col(name) * factor).alias(name) for name in names]
         )
-        return cluster_products(rows, keys, cells, names)
+        wanted = [sums for sums in self.batch if sums.order > 1]
+        found = cluster_products(
+            rows,
+            keys,
+            cells,
+            [
+                Wanted(
+                    names=tuple(self.quantities[q] for q in sums.quantities),
+                    higher=sums.order == 3,
+                    reference=sums.reference,
+                )
+                for sums in wanted
+            ],
+        )
+        return dict(zip(wanted, found, strict=True))
 
-    def _pairs(self, sums: Sums) -> list[tuple[str, str]]:
+    def _products(self, sums: Sums) -> dict[str, Term]:
         """Return the products that are summed in the query; clusters are multiplied later."""
         if sums.order == 1 or self.clustered:
-            return []
-        names = sorted(self.quantities[quantity] for quantity in sums.quantities)
-        return list(combinations_with_replacement(names, 2))
+            return {}
+        names = [self.quantities[quantity] for quantity in sums.quantities]
+        return product_terms(names, higher=sums.order == 3)
+
+    def _repeated(self) -> dict[str, str]:
+        """Return sums that are others because a quantity is one in every row, and which."""
+        ones = {name for quantity, name in self.quantities.items() if quantity.name == "one"}
+        if not self.plain or not ones:
+            return {}
+        same = dict.fromkeys(ones, "n")
+        terms = {name for sums in self.batch for name in self._products(sums)}
+        for name in terms:
+            factors = name.removesuffix("!=0").split("*")
+            if ones & {*factors}:
+                same[name] = "*".join(x for x in factors if x not in ones) or "n"
+        return same
 
     def _aggregates(self) -> list[nw.Expr]:
         """Return the sums of the query: rows, weights, quantities and their products."""
+        terms = {name: term for sums in self.batch for name, term in self._products(sums).items()}
         if self.plain:
+            known = self._repeated()
             return [
                 nw.len().cast(nw.Float64).alias("n"),
-                *[nw.col(a).sum() for a in (*self.quantities.values(), *self.counted.values())],
-                *[(nw.col(a) * nw.col(b)).sum().alias(f"{a}*{b}") for a, b in self.pairs],
+                *[
+                    nw.col(a).sum()
+                    for a in (*self.quantities.values(), *self.counted.values())
+                    if a not in known
+                ],
+                *[
+                    term.value.sum().alias(name)
+                    for name, term in terms.items()
+                    if name not in known
+                ],
             ]
-        count, factor = nw.col(COUNT), nw.col(FACTOR)
-        square = factor * nw.col(WEIGHT)
+        count, factor, weight = nw.col(COUNT), nw.col(FACTOR), nw.col(WEIGHT)
+        powers = [nw.lit(1.0), factor]
+        while len(powers) < 6:
+            powers.append(powers[-1] * weight)
+        live = nw.when(weight != 0.0).then(count).otherwise(0.0)
+        more = [powers[k].sum().alias(f"weight{k}") for k in (3, 4, 5)] if self.powers else []
         return [
             count.sum().alias("n"),
             factor.sum().alias("weight"),
-            square.sum().alias("weight_squared"),
+            powers[2].sum().alias("weight2"),
+            *more,
+            *([live.sum().alias("live")] if more else []),
             *[(nw.col(a) * factor).sum().alias(a) for a in self.quantities.values()],
             *[(nw.col(a) * count).sum().alias(a) for a in self.counted.values()],
-            *[(nw.col(a) * nw.col(b) * square).sum().alias(f"{a}*{b}") for a, b in self.pairs],
+            *[
+                (term.value * (powers[term.degree] if term.degree else live)).sum().alias(name)
+                for name, term in terms.items()
+            ],
         ]
 
     def _mask(self, *faults: Mapping[Fault, object]) -> int:
         return sum(self.bits[name] for name in {*chain(*faults)})
 
     def _pattern(self, faults: Mapping[Fault, nw.Expr]) -> nw.Expr:
-        """Return the sum of the bits of the faults that a row has."""
+        """Return the sum of the bits of the faults that a row has.
+
+        Engines add the bits only in rows with a fault, which are few.
+        """
+        if not faults:
+            return nw.lit(0).cast(nw.Int64)
         bits = [nw.when(wrong).then(self.bits[name]).otherwise(0) for name, wrong in faults.items()]
-        return reduce(add, bits, nw.lit(0)).cast(nw.Int64)
+        some = nw.when(reduce(or_, faults.values()))
+        return some.then(reduce(add, bits)).otherwise(0).cast(nw.Int64)
 
 
 def _stacked(own: dict[str, AnyArray], names: list[str]) -> FloatArray:

@@ -5,14 +5,16 @@ it holds whole clusters, so that sums over the units of all parts are sums over 
 of Spark must be able to import equipoise.
 """
 
+import copy
 import os
 import re
 import sys
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import reduce
 from pathlib import Path
 from typing import Any, Self
 
+import narwhals as nw
 import numpy as np
 
 from equipoise._checks import shown
@@ -27,10 +29,19 @@ from equipoise.data.duckdb import (
     is_word,
     resolve,
 )
-from equipoise.data.query import CLUSTER, CellRows, NarrowRows, engine_error, from_engine, reason
+from equipoise.data.query import (
+    CLUSTER,
+    CellRows,
+    NarrowRows,
+    engine_error,
+    from_engine,
+    reason,
+    record,
+)
+from equipoise.data.splitting import PRIME
 from equipoise.exceptions import DataError, EquipoiseError, MissingDependencyError
 
-__all__ = ["SparkParts", "read", "session"]
+__all__ = ["SparkParts", "drawn", "read", "session", "with_predictions"]
 
 # What DuckDB finds in a csv file, as Spark calls it; anything else stays text.
 SPARK_TYPES = {
@@ -43,6 +54,7 @@ SPARK_TYPES = {
 
 # The last line of a traceback in Python, among the lines of one in Java.
 RAISED = re.compile(r"^(?:\w+\.)*\w*(?:Error|Exception): .+$", re.MULTILINE)
+DRAW = "__eq_draw"
 SCHEMA = "part int, sizes array<bigint>, numbers binary"
 
 
@@ -156,6 +168,98 @@ def _remote_csv(spark: Any, path: str) -> Any:
     )
 
 
+def drawn(
+    frame: "nw.LazyFrame[Any]",
+    columns: Collection[str],
+    share: float,
+    *,
+    together: bool,
+    seed: int,
+) -> "tuple[nw.LazyFrame[Any], nw.LazyFrame[Any]]":
+    """Draw about a share of the rows, the same ones whatever their order and partitions.
+
+    Parameters
+    ----------
+    frame : narwhals.LazyFrame
+        Rows of a Spark DataFrame.
+    columns : collection of str
+        What is hashed.
+    share : float
+        Part of the rows.
+    together : bool
+        Whether rows that agree in the columns are drawn together, as those of a cluster; otherwise
+        they are numbered first, each hash by itself, so that no partition holds all rows.
+    seed : int
+        Another one draws other rows.
+
+    Returns
+    -------
+    drawn, others : narwhals.LazyFrame
+    """
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F  # noqa: N812
+
+    names = sorted(columns)
+    place = F.xxhash64(F.lit(seed), *names)
+    native = frame.to_native().withColumn(DRAW, place)
+    if not together:
+        number = F.row_number().over(Window.partitionBy(DRAW).orderBy(*names))
+        native = native.withColumn(DRAW, F.xxhash64(DRAW, number))
+    chosen = F.pmod(F.col(DRAW), F.lit(PRIME)) < int(share * PRIME)
+    return (
+        nw.from_native(native.filter(chosen).drop(DRAW)),
+        nw.from_native(native.filter(~chosen).drop(DRAW)),
+    )
+
+
+def with_predictions(
+    frame: "nw.LazyFrame[Any]",
+    predict: Callable[[FloatArray], AnyArray],
+    features: Sequence[str],
+    name: str,
+) -> "nw.LazyFrame[Any]":
+    """Add a column that a function predicts from the features, in the partitions.
+
+    Parameters
+    ----------
+    frame : narwhals.LazyFrame
+        Rows of a Spark DataFrame.
+    predict : callable
+        Of a matrix of features; it is pickled and runs in the workers of Spark.
+    features : sequence of str
+        Columns of the matrix, in this order.
+    name : str
+        Of the new column; null where a feature is missing.
+
+    Returns
+    -------
+    narwhals.LazyFrame
+    """
+    from pyspark.sql.types import DoubleType
+
+    native = frame.to_native()
+    schema = copy.deepcopy(native.schema).add(name, DoubleType())
+
+    def work(batches: Iterator[Any]) -> Iterator[Any]:
+        import pyarrow as pa
+
+        for batch in batches:
+            X = np.empty((batch.num_rows, len(features)))
+            for k, feature in enumerate(features):
+                X[:, k] = batch.column(feature).cast(pa.float64()).to_numpy(zero_copy_only=False)
+            known = np.flatnonzero(np.isfinite(X).all(axis=1))
+            values = np.full(batch.num_rows, np.nan)
+            if len(known):
+                values[known] = np.asarray(predict(X[known]), dtype=np.float64)
+            column = pa.array(values, from_pandas=True)
+            yield pa.RecordBatch.from_arrays(
+                [*batch.columns, column], names=[*batch.schema.names, name]
+            )
+
+    found: nw.LazyFrame[Any] = nw.from_native(native.mapInArrow(work, schema))
+    return found
+
+
 class SparkParts:
     """Rows in parts, kept in the memory of the cluster until the `with` block ends.
 
@@ -175,6 +279,7 @@ class SparkParts:
         frame = frame.sortWithinPartitions(
             *multipliers, *narrow.reader.keys, *narrow.reader.quantities
         )
+        record(nw.from_native(frame))
         self._frame = frame.persist()
 
     def __enter__(self) -> Self:
@@ -225,9 +330,9 @@ class SparkParts:
                 raise
             raise _worker_error(error) from error
         found = []
-        for record in sorted(records, key=lambda record: int(record["part"])):
-            numbers = np.frombuffer(record["numbers"], dtype="<f8")
-            found.append(tuple(np.split(numbers, np.cumsum(record["sizes"])[:-1])))
+        for part in sorted(records, key=lambda part: int(part["part"])):
+            numbers = np.frombuffer(part["numbers"], dtype="<f8")
+            found.append(tuple(np.split(numbers, np.cumsum(part["sizes"])[:-1])))
         return found
 
 
@@ -237,7 +342,16 @@ def _worker_error(error: Exception) -> EquipoiseError:
     if "No module named 'equipoise'" in text:
         return MissingDependencyError(
             "The workers of Spark cannot import equipoise. Install the same version on every node,"
-            " or send the package along with `--py-files`."
+            " or send an environment along: pack it with `venv-pack` or `conda-pack`, pass it as"
+            " `--archives environment.tar.gz#environment`, and set"
+            " PYSPARK_PYTHON=./environment/bin/python."
+        )
+    if "PYTHON_VERSION_MISMATCH" in text:
+        return MissingDependencyError(
+            f"The workers of Spark run another Python than this one, which is"
+            f" {sys.version_info.major}.{sys.version_info.minor}. Set PYSPARK_PYTHON to the same"
+            " version on every node before the session starts, or send an environment along with"
+            " `--archives`."
         )
     raised = [line for line in RAISED.findall(text) if "Traceback" not in line]
     if raised:

@@ -5,7 +5,7 @@ import numpy as np
 
 from equipoise._typing import AnyArray, IntArray
 
-__all__ = ["hashed", "hashed_numpy"]
+__all__ = ["PRIME", "hashed", "hashed_numpy"]
 
 PRIME = 2_147_483_647
 

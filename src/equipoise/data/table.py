@@ -8,13 +8,17 @@ of many questions in one scan.
 import copy
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from itertools import product
+from operator import add
 from typing import Any, Literal
 
 import narwhals as nw
 
 from equipoise.data.columns import Needs, RoleColumns
+from equipoise.data.query import Sent
 from equipoise.data.roles import Roles
+from equipoise.exceptions import EquipoiseError
 from equipoise.moments import CellMoments
 
 __all__ = ["KEY", "Needs", "Quantity", "Rows", "Sums", "Table", "label_combinations"]
@@ -68,8 +72,13 @@ class Sums:
         Numbers to sum, times weight and count.
     counted : tuple of Quantity
         Numbers to sum without weights.
-    order : {1, 2}
-        Whether products of quantities are summed too.
+    order : {1, 2, 3}
+        2 for products of quantities, 3 for moments of higher order too (`CellMoments.units`).
+    rate : tuple of two tuples of int, optional
+        Which combinations of `labels` count in u and in w; the quantities are then u and w.
+    reference : tuple of (str, str)
+        Columns and labels of the cells with which subgroups are compared, for units with rows in
+        several cells (`CellMoments.shared`); empty for all cells.
     """
 
     table: "Table"
@@ -78,7 +87,9 @@ class Sums:
     labels: tuple[str, ...] = ()
     quantities: tuple[Quantity, ...] = ()
     counted: tuple[Quantity, ...] = ()
-    order: Literal[1, 2] = 2
+    order: Literal[1, 2, 3] = 2
+    rate: tuple[tuple[int, ...], tuple[int, ...]] | None = None
+    reference: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +100,7 @@ class Rows:
 
 
 class Table(RoleColumns):
-    """Rows with roles, on DuckDB or Spark; equal to other views of the same rows.
+    """Rows with roles, on DuckDB, Spark or in a database; equal to other views of the same rows.
 
     Parameters
     ----------
@@ -101,6 +112,17 @@ class Table(RoleColumns):
         super().__init__(data, roles, engine=engine)
         self.answers: dict[Sums, CellMoments] = {}
         """What has been asked before."""
+        self.sent: dict[Sums, tuple[Sent, ...]] = {}
+        """The queries that were sent for it."""
+
+    def kept(self, need: "Sums | Rows") -> "CellMoments | EquipoiseError | None":  # noqa: ARG002
+        """Return what is known without a scan, or why it never will be; None here."""
+        return None
+
+    @property
+    def withheld(self) -> tuple[int, int, int]:
+        """How many cells were withheld, how many rows they have, and below which limit."""
+        return 0, 0, 0
 
     def __eq__(self, other: object) -> bool:
         """Return whether both are views of the same rows."""
@@ -119,6 +141,22 @@ class Table(RoleColumns):
         view.roles = replace(self.roles, group=tuple(group), bins=bins)
         return view
 
+    def with_roles(self, **columns: str | None) -> "Table":
+        """Return a view of the same rows in which other columns play some of the single roles."""
+        for column in columns.values():
+            if column is not None:
+                self.check_column(column)
+        view = copy.copy(self)
+        view.roles = replace(self.roles, **columns)  # type: ignore[arg-type]
+        return view
+
+    def with_frame(self, frame: "nw.LazyFrame[Any]") -> "Table":
+        """Return a table of other rows, with the same roles."""
+        view = copy.copy(self)
+        view.frame, view.schema = frame, dict(frame.collect_schema())
+        view.answers, view.sent = {}, {}
+        return view
+
     def sums(
         self,
         quantities: Sequence[Quantity],
@@ -126,7 +164,8 @@ class Table(RoleColumns):
         *,
         counted: Sequence[Quantity] = (),
         by: Sequence[Quantity] = (),
-        order: Literal[1, 2] = 2,
+        order: Literal[1, 2, 3] = 2,
+        reference: Sequence[tuple[str, str]] = (),
     ) -> Sums:
         """Declare sums of quantities, and of their products, over the cells.
 
@@ -140,8 +179,10 @@ class Table(RoleColumns):
             Further numbers of which only sums are wanted, without weights.
         by : sequence of Quantity
             Keys beside the group columns.
-        order : {1, 2}
-            2 for products.
+        order : {1, 2, 3}
+            2 for products, 3 for moments of higher order too.
+        reference : sequence of (str, str)
+            As in `Sums`.
 
         Returns
         -------
@@ -154,6 +195,8 @@ class Table(RoleColumns):
             quantities=tuple(quantities),
             counted=tuple(counted),
             order=order,
+            # Without clusters the sums of a reference are sums of cells.
+            reference=tuple(reference) if self.roles.cluster is not None and order == 3 else (),
         )
 
     def label_sums(self, roles: tuple[str, ...]) -> Sums:
@@ -178,6 +221,54 @@ class Table(RoleColumns):
             return replace(self.sums((), needs), labels=roles)
         indicators = self.indicators(roles)
         return self.sums(indicators, needs, counted=indicators)
+
+    def rate_sums(
+        self,
+        roles: tuple[str, ...],
+        rate: tuple[tuple[int, ...], tuple[int, ...]],
+        *,
+        reference: Sequence[tuple[str, str]] = (),
+    ) -> Sums:
+        """Declare what the law of a rate of 0/1 labels needs.
+
+        Parameters
+        ----------
+        roles : tuple of str
+            Roles with labels.
+        rate : tuple of two tuples of int
+            Which combinations of labels, in the order of `label_sums`, count in the numerator u
+            and in the denominator w.
+        reference : sequence of (str, str)
+            As in `Sums`.
+
+        Returns
+        -------
+        Sums
+            Of u and w; its further sum is how many rows count in w, without weights. Rows that are
+            independent and have no weights leave no `CellMoments.units`: counts say all.
+        """
+        needs: Needs = dict.fromkeys(roles, "label")
+        for role in roles:
+            self.roles.column(role)
+        if self.roles.cluster is None:
+            return replace(self.sums((), needs, order=3), labels=roles, rate=rate)
+        u, w = self.rate_quantities(roles, rate)
+        return self.sums((u, w), needs, counted=(w,), order=3, reference=reference)
+
+    def rate_quantities(
+        self, roles: tuple[str, ...], rate: tuple[tuple[int, ...], tuple[int, ...]]
+    ) -> tuple[Quantity, Quantity]:
+        """Return numerator and denominator of a rate as numbers of each row."""
+        combinations = label_combinations(roles)
+        both = []
+        for chosen in rate:
+            used = [
+                self.has_labels(roles, labels).cast(nw.Int32).cast(nw.Float64)
+                for labels, counts in zip(combinations, chosen, strict=True)
+                if counts
+            ]
+            both.append(Quantity("rate", (roles, chosen), reduce(add, used)))
+        return both[0], both[1]
 
     def indicators(self, roles: tuple[str, ...]) -> tuple[Quantity, ...]:
         """Return whether a row has each combination of labels, in the order of `label_sums`."""
@@ -206,7 +297,7 @@ class Table(RoleColumns):
         """
         frame = self.complete(needs)
         if self.roles.cluster is not None:
-            rank = nw.col(self.roles.cluster).rank("dense")
+            rank = self.key(self.roles.cluster).rank("dense")
             return frame.with_columns(rank.cast(nw.Int64).alias(KEY))
         names = {*self.roles.group, *self.roles.features, *self.roles.columns().values()}
         indexed = frame.with_row_index(KEY, order_by=sorted(names))

@@ -1,24 +1,42 @@
 r"""How many rows an audit needs, and what an audit of a given size can show.
 
-Power is that of the normal approximation to the signed roots of `equipoise.stats.disparity.gaps`,
-with the sampling error of an estimated target and the covariance of a group with the population
-that contains it. It is planning, not inference: tests/calibration compares it with
-simulated audits.
+Power for rates of independent rows is enumerated with the tests that the audits make, as long as
+events are few in the group or in its target. Elsewhere it is that of the normal approximation to
+the signed roots of `equipoise.stats.disparity.gaps`, with the sampling error of an estimated target
+and the covariance of a group with the population that contains it. It is planning, not inference:
+tests/calibration compares it with simulated audits.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from scipy import optimize, special
 
 from equipoise._checks import check_fraction, check_integer, check_number, check_option
-from equipoise._typing import Adjust, FlagAlternative, FloatArray, PlannedQuestion, PlannedTarget
+from equipoise._typing import (
+    Adjust,
+    AnyArray,
+    FlagAlternative,
+    FloatArray,
+    PlannedQuestion,
+    PlannedTarget,
+)
+from equipoise.design.alternatives import Alternative, Pilot, planned_alternative
 from equipoise.exceptions import InvalidParameterError
+from equipoise.stats.binomial import probability, upper_tail
+from equipoise.stats.inversion import GREATER
+from equipoise.stats.pairs import Pairs, known_root
 
 __all__ = ["Power", "power", "sample_size"]
 
 _LARGEST = 10**12
+_FEW_EVENTS = 100.0
+"""Expected ones and zeros in group and target from which the normal law is good to 0.01."""
+_TARGET_COUNTS = 41
+"""Counts of the target that are looked at; more of them are taken together."""
+_FAR = 6.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +46,7 @@ class Power:
     Parameters
     ----------
     question : str
-        "disparity", "flag" or "certify".
+        "disparity", "flag", "certify" or "improvability".
     n : int
         Rows on which the metric is defined.
     share, n_group, se, power : tuple of float
@@ -52,6 +70,16 @@ class Power:
     def __str__(self) -> str:
         """Write one line for each group."""
         lines = [f"{self.question}: n = {self.n}, level of one test {self.level:.3g}"]
+        if self.question == "improvability":
+            return "\n".join(
+                [
+                    f"{lines[0]}, {3 * self.n} rows in all, power {self.all_groups:.3f}",
+                    *(
+                        f"  requirement {k}: standard error {se:.3g}, power {chance:.3f}"
+                        for k, (se, chance) in enumerate(zip(self.se, self.power, strict=True), 1)
+                    ),
+                ]
+            )
         rows = zip(self.share, self.n_group, self.se, self.power, strict=True)
         lines += [
             f"  share {share:.3g}: {n:.0f} rows, standard error {se:.3g}, power {chance:.3f}"
@@ -77,13 +105,14 @@ class _Scenario:
     n_tests: int
     adjust: Adjust
     design_effect: float
+    rates: tuple[FloatArray, FloatArray] | None  # of group and target, for 0/1 metrics
 
 
 def power(
-    question: PlannedQuestion,
+    question: PlannedQuestion | Literal["improvability"],
     *,
     n: int,
-    share: float | Sequence[float],
+    share: float | Sequence[float] | None = None,
     disparity: float | Sequence[float] = 0.0,
     rate: float | None = None,
     sd: float | None = None,
@@ -95,16 +124,24 @@ def power(
     n_tests: int | None = None,
     adjust: Adjust = "auto",
     design_effect: float = 1.0,
+    pilot: Pilot | None = None,
+    effects: Sequence[float] | None = None,
+    cov: AnyArray | None = None,
+    differing: float | None = None,
+    accuracy_loss: float | None = None,
+    n_candidates: int = 1,
+    correlation: float = 0.0,
 ) -> Power:
     r"""Chance that an audit of `n` rows shows what is there.
 
     Parameters
     ----------
-    question : {"disparity", "flag", "certify"}
-        Two-sided tests of no gap; tests against a tolerance; or equivalence tests.
+    question : {"disparity", "flag", "certify", "improvability"}
+        Two-sided tests of no gap; tests against a tolerance; equivalence tests; or the search for
+        an alternative, which is described by the options from `pilot` on and by `alpha`.
     n : int
         Rows on which the metric is defined: for a positive predictive value, those predicted
-        positive.
+        positive. Of "improvability", the rows that candidates are tested on: a third of all.
     share : float or list of float
         Share of each group in these rows.
     disparity : float or list of float, default 0
@@ -132,10 +169,21 @@ def power(
     design_effect : float, default 1
         Factor on the variance for dependent rows: with c rows for each unit and correlation r
         within units, 1 + (c - 1) r.
+    pilot : AuditResult, optional
+        Of `improvability`: the candidate is expected to be what it was in the pilot.
+    effects, cov : list of float, array, optional
+        By how much each requirement is exceeded, and their covariance for one test row.
+    differing, accuracy_loss : float, optional
+        Equal accuracy: the share of people who are decided differently, and the loss tolerated.
+    n_candidates, correlation : int, float
+        Ready columns that are tested together, and the correlation between them. Candidates that
+        are put in order on other rows cost nothing: leave it at 1.
 
     Returns
     -------
     Power
+        Of "improvability": one entry for each requirement; `all_groups` is the power of the claim
+        that all are met.
 
     Examples
     --------
@@ -149,6 +197,20 @@ def power(
     In seven audits of ten.
     """
     rows = check_integer("n", n, low=2)
+    if question == "improvability":
+        return _of_alternative(
+            planned_alternative(
+                pilot=pilot,
+                effects=effects,
+                cov=cov,
+                differing=differing,
+                accuracy_loss=accuracy_loss,
+                n_candidates=n_candidates,
+                correlation=correlation,
+                alpha=alpha,
+            ),
+            rows,
+        )
     scenario = _scenario(
         question,
         share=share,
@@ -168,9 +230,9 @@ def power(
 
 
 def sample_size(
-    question: PlannedQuestion,
+    question: PlannedQuestion | Literal["improvability"],
     *,
-    share: float | Sequence[float],
+    share: float | Sequence[float] | None = None,
     disparity: float | Sequence[float] = 0.0,
     rate: float | None = None,
     sd: float | None = None,
@@ -182,18 +244,27 @@ def sample_size(
     n_tests: int | None = None,
     adjust: Adjust = "auto",
     design_effect: float = 1.0,
+    pilot: Pilot | None = None,
+    effects: Sequence[float] | None = None,
+    cov: AnyArray | None = None,
+    differing: float | None = None,
+    accuracy_loss: float | None = None,
+    n_candidates: int = 1,
+    correlation: float = 0.0,
     power: float = 0.8,
 ) -> Power:
-    r"""Smallest number of rows with which every group's test has the power asked for.
+    r"""Rows with which every group's test has the power asked for, and with one fewer has not.
 
     Parameters
     ----------
-    question : {"disparity", "flag", "certify"}
+    question : {"disparity", "flag", "certify", "improvability"}
         As in `power`.
     share, disparity, rate, sd, target, reference_share : optional
         As in `power`.
     margin, alternative, alpha, n_tests, adjust, design_effect : optional
         As in `power`.
+    pilot, effects, cov, differing, accuracy_loss, n_candidates, correlation : optional
+        As in `power`, of "improvability".
     power : float, default 0.8
         Power wanted for each group.
 
@@ -215,8 +286,35 @@ def sample_size(
 
     >>> sample_size("certify", share=0.1, rate=0.4, target="rest", margin=0.05).n
     9135
+
+    And to show that a candidate that decides one person in ten differently loses at most one point
+    of accuracy, if it loses nothing?
+
+    >>> sample_size("improvability", differing=0.1, accuracy_loss=0.01).n
+    6183
+
+    As many to test on, and twice as many again to build it.
     """
     wanted = check_fraction("power", power)
+    if question == "improvability":
+        planned = planned_alternative(
+            pilot=pilot,
+            effects=effects,
+            cov=cov,
+            differing=differing,
+            accuracy_loss=accuracy_loss,
+            n_candidates=n_candidates,
+            correlation=correlation,
+            alpha=alpha,
+        )
+        if (planned.effect <= 0).any():
+            raise InvalidParameterError(
+                "a requirement is expected not to be met, so no number of rows shows that it is;"
+                f" got effects {planned.effect.tolist()}."
+            )
+        return _of_alternative(
+            planned, _least(lambda n: _of_all(planned, n) >= wanted, "the effects are too small")
+        )
     scenario = _scenario(
         question,
         share=share,
@@ -236,26 +334,52 @@ def sample_size(
     def enough(n: int) -> bool:
         return min(_evaluate(scenario, n).power) >= wanted
 
+    reason = (
+        f"`disparity` must lie on the side that {scenario.question!r} tests for: with "
+        f"disparity {scenario.disparity.tolist()}, margin {scenario.margin:g} and "
+        f"alternative {scenario.alternative!r} no number of rows gives power {wanted:g}."
+    )
+    return _evaluate(scenario, _least(enough, reason))
+
+
+def _least(enough: Callable[[int], bool], reason: str) -> int:
+    """Return the smallest number of rows that is enough, if any is."""
     high = 2
     while not enough(high):
         high *= 2
         if high > _LARGEST:
-            raise InvalidParameterError(
-                f"`disparity` must lie on the side that {scenario.question!r} tests for: with "
-                f"disparity {scenario.disparity.tolist()}, margin {scenario.margin:g} and "
-                f"alternative {scenario.alternative!r} no number of rows gives power {wanted:g}."
-            )
+            raise InvalidParameterError(reason)
     low = high // 2
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if enough(middle) else (middle, high)
-    return _evaluate(scenario, high)
+    return high
+
+
+def _of_all(planned: Alternative, n: int) -> float:
+    """Power of all requirements; exact where there is one."""
+    _, single, together = planned.power(n)
+    return single[0] if len(single) == 1 else together
+
+
+def _of_alternative(planned: Alternative, n: int) -> Power:
+    se, single, _ = planned.power(n)
+    return Power(
+        question="improvability",
+        n=n,
+        share=(1.0,) * len(se),
+        n_group=(float(n),) * len(se),
+        se=se,
+        power=single,
+        level=planned.level,
+        all_groups=_of_all(planned, n),
+    )
 
 
 def _scenario(
     question: PlannedQuestion,
     *,
-    share: float | Sequence[float],
+    share: float | Sequence[float] | None,
     disparity: float | Sequence[float],
     rate: float | None,
     sd: float | None,
@@ -272,6 +396,8 @@ def _scenario(
     check_option("target", target, PlannedTarget)
     check_option("alternative", alternative, FlagAlternative)
     check_option("adjust", adjust, Adjust)
+    if share is None:
+        raise InvalidParameterError("pass `share`, the share of each group in the rows.")
     shares = np.array([check_fraction("share", s) for s in np.atleast_1d(share).tolist()])
     gaps = np.array([check_number("disparity", d) for d in np.atleast_1d(disparity).tolist()])
     if len(gaps) not in {1, len(shares)}:
@@ -301,7 +427,8 @@ def _scenario(
             f"`margin` belongs to 'flag' and 'certify'; 'disparity' tests for no gap at all. "
             f"Got {limit:g}."
         )
-    own, other = _variances(shares, gaps, rate, sd, target)
+    rates = None if rate is None else _rates(shares, gaps, rate, target)
+    own, other = _variances(shares, rates, sd)
     rule: Adjust = ("bh" if question == "flag" else "none") if adjust == "auto" else adjust
     tests = len(shares) if n_tests is None else check_integer("n_tests", n_tests, low=len(shares))
     return _Scenario(
@@ -318,24 +445,29 @@ def _scenario(
         n_tests=tests,
         adjust=rule,
         design_effect=check_number("design_effect", design_effect, low=1e-9),
+        rates=rates,
     )
 
 
 def _variances(
-    share: FloatArray,
-    disparity: FloatArray,
-    rate: float | None,
-    sd: float | None,
-    target: PlannedTarget,
+    share: FloatArray, rates: tuple[FloatArray, FloatArray] | None, sd: float | None
 ) -> tuple[FloatArray, FloatArray]:
     """Variance of the metric in the group and in what it is compared with."""
-    if (rate is None) == (sd is None):
+    if (rates is None) == (sd is None):
         raise InvalidParameterError(
             "Give `rate` for a 0/1 metric or `sd` for a real-valued one, and not both."
         )
-    if sd is not None:
-        variance = np.full(len(share), check_number("sd", sd, low=1e-300) ** 2)
-        return variance, variance
+    if rates is not None:
+        group, rest = rates
+        return group * (1.0 - group), rest * (1.0 - rest)
+    variance = np.full(len(share), check_number("sd", sd, low=1e-300) ** 2)
+    return variance, variance
+
+
+def _rates(
+    share: FloatArray, disparity: FloatArray, rate: float, target: PlannedTarget
+) -> tuple[FloatArray, FloatArray]:
+    """Rate of the group and of what it is compared with; the rest of a population."""
     theta = check_fraction("rate", rate)
     group = theta + disparity
     # In a population of rate theta the rest balances the group.
@@ -347,13 +479,17 @@ def _variances(
                 f"`rate` and `disparity` must leave every rate between 0 and 1; got rate "
                 f"{theta:g} with disparity {disparity.tolist()}."
             )
-    return group * (1.0 - group), rest * (1.0 - rest)
+    return group, np.broadcast_to(rest, group.shape)
 
 
 def _evaluate(s: _Scenario, n: int) -> Power:
     se = _standard_error(s, n)
     level = _level(s, se)
     chance = _chance(s, se, level)
+    if s.rates is not None and s.design_effect == 1.0:
+        for k in range(len(chance)):
+            exact = _enumerated(s, k, n, float(se[k]), level)
+            chance[k] = chance[k] if exact is None else exact
     return Power(
         question=s.question,
         n=n,
@@ -419,6 +555,113 @@ def _chance(s: _Scenario, se: FloatArray, level: float) -> FloatArray:
         return np.asarray(special.ndtr(sign * z - margin + special.ndtri(level)))
     q = np.array([_outside_critical(level, 2.0 * width) for width in margin])
     return np.asarray(special.ndtr(z - margin - q) + special.ndtr(-z - margin - q))
+
+
+def _enumerated(s: _Scenario, k: int, n: int, se: float, level: float) -> float | None:
+    """Probability that the test of rates rejects; None where events are many."""
+    assert s.rates is not None  # noqa: S101
+    own, other = (float(rates[k]) for rates in s.rates)
+    rows = max(round(n * float(s.share[k])), 1)
+    beside = s.reference_share if s.target == "reference" else 1.0 - float(s.share[k])
+    target_rows = None if s.target == "known" else max(round(n * beside), 1)
+    events = rows * min(own, 1.0 - own)
+    if target_rows is not None:
+        events = min(events, target_rows * min(other, 1.0 - other))
+    if events >= _FEW_EVENTS:
+        return None
+    # A gap to the population is one to the rest, larger by what the group adds to it.
+    larger = 1.0 / beside if s.target == "population" else 1.0
+    table = _Rows(rows=rows, rate=own, target_rows=target_rows, target_rate=other)
+    q = -float(special.ndtri(level))
+    if s.question == "certify":
+        return table.between((-s.margin * larger, q), (s.margin * larger, q))
+    if s.alternative == "greater":
+        return table.above(s.margin * larger, q)
+    if s.alternative == "less":
+        return table.below(-s.margin * larger, q)
+    q = _outside_critical(level, 2.0 * s.margin / se)
+    return table.above(s.margin * larger, q) + table.below(-s.margin * larger, q)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Rows:
+    """A group of independent rows and its target: a known rate, or rows that share none."""
+
+    rows: int
+    rate: float
+    target_rows: int | None
+    target_rate: float
+
+    def above(self, null: float, critical: float) -> float:
+        """Probability that the root for "more than `null`" is at least `critical`."""
+        return self._expected(lambda x: upper_tail(*self._binomial(self._edge(x, null, critical))))
+
+    def below(self, null: float, critical: float) -> float:
+        """Probability that the root for "less than `null`" is at most -`critical`."""
+        return self._mirrored().above(-null, critical)
+
+    def between(self, low: tuple[float, float], high: tuple[float, float]) -> float:
+        """Probability that both "more than low" and "less than high" are shown."""
+        mirror = self._mirrored()
+
+        def chance(x: FloatArray) -> FloatArray:
+            least = self._edge(x, *low)
+            zeros = mirror._edge(mirror._target(x), -high[0], high[1])  # noqa: SLF001
+            most = self.rows - zeros
+            more = upper_tail(*self._binomial(least)) - upper_tail(*self._binomial(most + 1.0))
+            return np.where(most >= least, np.maximum(more, 0.0), 0.0)
+
+        return self._expected(chance)
+
+    def _mirrored(self) -> "_Rows":
+        """Ones and zeros change places, and so do more and less."""
+        return _Rows(
+            rows=self.rows,
+            rate=1.0 - self.rate,
+            target_rows=self.target_rows,
+            target_rate=1.0 - self.target_rate,
+        )
+
+    def _target(self, ones: FloatArray) -> FloatArray:
+        return ones if self.target_rows is None else self.target_rows - ones
+
+    def _binomial(self, x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        return x, np.full(x.shape, float(self.rows)), np.full(x.shape, self.rate)
+
+    def _expected(self, chance: Callable[[FloatArray], FloatArray]) -> float:
+        """Mean over the counts of the target."""
+        if self.target_rows is None:
+            return float(chance(np.zeros(1))[0])
+        n, p = float(self.target_rows), self.target_rate
+        reach = _FAR * np.sqrt(n * p * (1.0 - p)) + 3.0
+        counts = np.arange(max(np.floor(n * p - reach), 0.0), min(np.ceil(n * p + reach), n) + 1.0)
+        mass = probability(counts, np.full(len(counts), n), np.full(len(counts), p))
+        parts = np.array_split(np.arange(len(counts)), min(_TARGET_COUNTS, len(counts)))
+        weight = np.array([mass[part].sum() for part in parts])
+        middle = np.array([counts[part[len(part) // 2]] for part in parts])
+        return float(weight @ chance(middle) / weight.sum())
+
+    def _edge(self, x: FloatArray, null: float, critical: float) -> FloatArray:
+        """Smallest number of ones whose root for "more than `null`" reaches `critical`.
+
+        P-values are monotone in the count, so that halving finds it; one more than there are rows
+        where none does.
+        """
+        low, high = np.full(len(x), -1.0), np.full(len(x), self.rows + 1.0)
+        while (high - low > 1.0).any():
+            middle = np.clip(np.floor(0.5 * (low + high)), 0.0, self.rows)
+            reached = self._root(middle, x, null) >= critical
+            open_ = high - low > 1.0
+            high = np.where(open_ & reached, middle, high)
+            low = np.where(open_ & ~reached, middle, low)
+        return high
+
+    def _root(self, x: FloatArray, target: FloatArray, null: float) -> FloatArray:
+        rows = np.full(len(x), float(self.rows))
+        if self.target_rows is None:
+            return known_root(x, rows, np.full(len(x), self.target_rate + null), GREATER)
+        pairs = Pairs.of(x, rows, target, np.full(len(x), float(self.target_rows)))
+        return pairs.root(np.full(len(x), null), np.arange(len(x)), GREATER)
 
 
 def _outside_critical(level: float, width: float) -> float:

@@ -4,13 +4,14 @@ import warnings
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.model_selection import GroupKFold, KFold, cross_val_predict
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from equipoise._checks import check_integer, check_option
 from equipoise._typing import AnyArray, CalibrationMethod, FloatArray, ParityUnit
-from equipoise.exceptions import SmallGroupWarning
+from equipoise.exceptions import ApproximationWarning, SmallGroupWarning
 from equipoise.mitigation._groups import (
     group_codes,
     known_groups,
@@ -19,6 +20,7 @@ from equipoise.mitigation._groups import (
 )
 from equipoise.stats.scores.calibrators import fit_score_map
 from equipoise.stats.scores.cells import check_unit
+from equipoise.stats.scores.group_quality import group_quality
 
 __all__ = ["GroupCalibrator"]
 
@@ -27,7 +29,8 @@ class GroupCalibrator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """Replace a score by the mean outcome of people of the group who have it.
 
     After the fit, equal calibrated scores mean equal outcomes in every group, up to sampling error.
-    Test the result on rows that were not used for the fit.
+    Fit it on rows that the model has not seen, or let it cross-fit the model (`estimator` and
+    `cv`); test the result on a third set of rows.
 
     Parameters
     ----------
@@ -43,9 +46,18 @@ class GroupCalibrator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         Of ``method="binning"``.
     column : int, default 0
         Column of X that has the score; others are not used.
+    estimator : scikit-learn classifier, optional
+        A model whose scores are calibrated; X then has its features.
+    cv : int, optional
+        Folds, with `estimator`: clones of it are fitted on all but one of them and score the one
+        left out, the calibrator is fitted on these scores, and the model is fitted again on all
+        rows. Without it `estimator` must be fitted already, on other rows: a warning tells where it
+        was not.
 
     Attributes
     ----------
+    estimator_ : classifier
+        The model whose scores `predict` calibrates.
     groups_ : list
         Groups of the fit.
     fallback_ : dict
@@ -82,6 +94,8 @@ class GroupCalibrator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         min_class_count: int = 10,
         n_bins: int = 20,
         column: int = 0,
+        estimator: Any = None,
+        cv: int | None = None,
     ) -> None:
         self.method = method
         self.unit = unit
@@ -89,6 +103,8 @@ class GroupCalibrator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.min_class_count = min_class_count
         self.n_bins = n_bins
         self.column = column
+        self.estimator = estimator
+        self.cv = cv
 
     def fit(
         self,
@@ -104,7 +120,8 @@ class GroupCalibrator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X : array of shape (n, d)
-            Table with the score in `column`; with `group`, a plain list of scores will do.
+            Table with the score in `column`; with `group`, a plain list of scores will do. With
+            `estimator`, its features.
         y : array of shape (n,)
             Outcomes.
         sample_weight : array of shape (n,), optional
@@ -122,7 +139,10 @@ class GroupCalibrator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         check_integer("min_group_size", self.min_group_size, low=0)
         check_integer("min_class_count", self.min_class_count, low=0)
         check_integer("n_bins", self.n_bins, low=1)
-        score = score_column(self, X, column=self.column, group=group, reset=True)
+        if self.estimator is None:
+            score = score_column(self, X, column=self.column, group=group, reset=True)
+        else:
+            score = self._model_scores(X, y, cluster)
         outcome = outcome_column(self, y)
         check_consistent_length(score, outcome)
         weight = _check_sample_weight(sample_weight, score, ensure_non_negative=True)
@@ -166,13 +186,42 @@ class GroupCalibrator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         array of shape (n,)
         """
         check_is_fitted(self)
-        score = score_column(self, X, column=self.column, group=group, reset=False)
+        if self.estimator is None:
+            score = score_column(self, X, column=self.column, group=group, reset=False)
+        else:
+            score = _positive_scores(self.estimator_, X)
         codes = known_groups(group, len(score), self.groups_)
         calibrated = np.empty(len(score))
         for k, name in enumerate(self.groups_):
             rows = codes == k
             calibrated[rows] = self.maps_[name](score[rows])
         return calibrated
+
+    def _model_scores(self, X: Any, y: Any, cluster: Any) -> FloatArray:
+        """Return scores of rows that the model which made them has not seen."""
+        folds = 5 if self.cv is None else check_integer("cv", self.cv, low=2)
+        splits = (
+            KFold(folds, shuffle=True, random_state=0) if cluster is None else GroupKFold(folds)
+        )
+        fresh = cross_val_predict(
+            clone(self.estimator), X, y, groups=cluster, cv=splits, method="predict_proba"
+        )[:, 1]
+        if self.cv is not None:
+            self.estimator_ = clone(self.estimator).fit(X, y)
+            return np.asarray(fresh, dtype=np.float64)
+        self.estimator_ = self.estimator
+        seen = _positive_scores(self.estimator, X)
+        one = np.zeros(len(seen), dtype=np.int64)
+        areas = group_quality(y, seen, one, baseline=fresh, metrics=("auc",)).differences
+        if areas and areas[0].estimate > 0.0 and areas[0].statistic > 3.0:
+            warnings.warn(
+                "`estimator` ranks these rows better than models that have not seen them, by"
+                f" {areas[0].estimate:.3f} of area under the ROC curve: it was fitted on them, and"
+                " the calibration will not hold elsewhere. Fit on fresh rows, or pass `cv=5`.",
+                ApproximationWarning,
+                stacklevel=3,
+            )
+        return seen
 
     def _fit_map(
         self,
@@ -206,3 +255,7 @@ class GroupCalibrator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.regressor_tags.poor_score = True
         return tags
+
+
+def _positive_scores(estimator: Any, X: Any) -> FloatArray:
+    return np.asarray(estimator.predict_proba(X)[:, 1], dtype=np.float64)

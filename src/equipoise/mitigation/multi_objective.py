@@ -1,15 +1,18 @@
 """Calibration of several objectives together, so that every weighted sum keeps parity."""
 
 import warnings
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.preprocessing import SplineTransformer
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from equipoise._checks import check_integer, check_option
-from equipoise._typing import FloatArray, MultiObjectiveMethod
+from equipoise._typing import FloatArray, IntArray, MultiObjectiveMethod
 from equipoise.exceptions import SmallGroupWarning
 from equipoise.mitigation._groups import group_codes, known_groups
 from equipoise.stats.scores.calibrators import fit_product_kernel
@@ -17,6 +20,10 @@ from equipoise.stats.scores.calibrators import fit_product_kernel
 __all__ = ["MultiObjectiveCalibrator"]
 
 MOST_KERNEL_SCORES = 3
+N_KNOTS = 5
+FREE, SHRUNK = 10.0, 0.5
+"""Standard deviations of coefficients, on the scale of standardised columns: of what groups share,
+and of what they have of their own."""
 
 
 class MultiObjectiveCalibrator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -29,8 +36,11 @@ class MultiObjectiveCalibrator(RegressorMixin, BaseEstimator):  # type: ignore[m
 
     Parameters
     ----------
-    method : {"auto", "kernel", "boosting"}
+    method : {"auto", "kernel", "boosting", "spline"}
         A product kernel for up to three scores, gradient boosting beyond; or one of them always.
+        "spline" fits one regression for all groups, splines of the scores and their products
+        (logistic for 0/1 outcomes), from which groups deviate by scores and products that are
+        drawn to zero: few rows of a group change little.
     min_group_size : int, default 50
         A group with fewer rows uses the fit of all groups together.
     random_state : int, optional
@@ -104,13 +114,18 @@ class MultiObjectiveCalibrator(RegressorMixin, BaseEstimator):  # type: ignore[m
             for name, size in zip(names, sizes.tolist(), strict=True)
             if len(names) > 1 and size < self.min_group_size
         }
-        fits = {
-            name: self._fit(score[codes == k], table[codes == k], weight[codes == k])
-            for k, name in enumerate(names)
-            if name not in self.fallback_
-        }
+        own = [k for k, name in enumerate(names) if name not in self.fallback_]
+        if self.method == "spline":
+            shared = _SharedSplines(score, table, weight, codes, own if len(names) > 1 else [])
+            fits: dict[Any, Any] = {name: partial(shared, k) for k, name in enumerate(names)}
+        else:
+            fits = {
+                names[k]: self._fit(score[codes == k], table[codes == k], weight[codes == k])
+                for k in own
+            }
         if self.fallback_:
-            fits |= dict.fromkeys(self.fallback_, self._fit(score, table, weight))
+            if self.method != "spline":
+                fits |= dict.fromkeys(self.fallback_, self._fit(score, table, weight))
             told = "; ".join(f"{name!r} has {why}" for name, why in self.fallback_.items())
             warnings.warn(
                 f"Groups too small for a fit of their own use the pooled one: {told}.",
@@ -173,3 +188,52 @@ class _Boosted:
 
     def __call__(self, score: FloatArray) -> FloatArray:
         return np.stack([model.predict(score) for model in self.models], axis=1)
+
+
+class _SharedSplines:
+    """Splines of the scores that all groups share, and deviations of some groups, drawn to zero."""
+
+    def __init__(
+        self,
+        score: FloatArray,
+        outcome: FloatArray,
+        weight: FloatArray,
+        code: IntArray,
+        own: list[int],
+    ) -> None:
+        self.own = own
+        self.mean = np.average(score, axis=0, weights=weight)
+        spread = np.sqrt(np.average((score - self.mean) ** 2, axis=0, weights=weight))
+        self.spread = np.where(spread > 0.0, spread, 1.0)
+        self.splines = SplineTransformer(
+            n_knots=N_KNOTS, knots="quantile", extrapolation="linear", include_bias=False
+        ).fit(score, sample_weight=weight)
+        design = self._design(score, code)
+        self.models = [_regression(design, column, weight) for column in outcome.T]
+
+    def __call__(self, code: int, score: FloatArray) -> FloatArray:
+        design = self._design(score, np.full(len(score), code))
+        return np.stack([_mean(model, design) for model in self.models], axis=1)
+
+    def _design(self, score: FloatArray, code: IntArray) -> FloatArray:
+        z = (score - self.mean) / self.spread
+        pairs = [z[:, j] * z[:, k] for k in range(z.shape[1]) for j in range(k)]
+        plane = np.column_stack([z, *pairs])
+        shared = np.column_stack([self.splines.transform(score), plane])
+        own = np.column_stack([np.ones(len(z)), plane])
+        deviations = [SHRUNK * own * (code == k)[:, None] for k in self.own]
+        return np.column_stack([FREE * shared, *deviations])
+
+
+def _regression(design: FloatArray, y: FloatArray, weight: FloatArray) -> Any:
+    """Return a fitted model of the mean; logistic where outcomes are 0 and 1."""
+    values = set(y[weight > 0.0].tolist())
+    if values == {0.0, 1.0}:
+        return LogisticRegression(max_iter=2_000).fit(design, y, sample_weight=weight)
+    return Ridge().fit(design, y, sample_weight=weight)
+
+
+def _mean(model: Any, design: FloatArray) -> FloatArray:
+    if isinstance(model, LogisticRegression):
+        return np.asarray(model.predict_proba(design)[:, 1])
+    return np.asarray(model.predict(design))

@@ -8,8 +8,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from equipoise._checks import nearest, quoted
-from equipoise._typing import IntArray
+from equipoise._checks import check_rng, nearest, quoted
+from equipoise._typing import FloatArray, IntArray, Ties
 from equipoise.exceptions import ApproximationWarning, InvalidParameterError
 from equipoise.mitigation._groups import (
     group_codes,
@@ -33,12 +33,15 @@ class MarginalThresholds(BaseEstimator):  # type: ignore[misc]
         Group that keeps its threshold; by default the overall positive rate is kept.
     labels_below : bool, default False
         Whether outcomes below the threshold are known and may be used.
+    ties : {"randomise", "attainable", "error"}
+        What to do where many people share a score: accept a share of those at one threshold, which
+        keeps the rate in expectation; accept none of them; or raise.
     n_resamples : int, default 200
         Of the bootstrap over clusters that gives the intervals.
     confidence_level : float, default 0.95
         Of the intervals.
     random_state : int, optional
-        Of the bootstrap.
+        Of the bootstrap, and of decisions at a threshold that a share of people passes.
     column : int, default 0
         Column of X that has the score; others are not used.
 
@@ -53,7 +56,11 @@ class MarginalThresholds(BaseEstimator):  # type: ignore[misc]
     outcome_ : float
         Mean outcome at the new thresholds.
     positive_rate_ : tuple of two floats
-        Before and after.
+        Before and after, as `predict_proba_accept` delivers it on the rows of the fit.
+    accept_at_ : dict
+        Share of people with exactly the threshold that is accepted; 1 where scores hardly repeat.
+    bracket_ : dict
+        Mean outcome just below the threshold and at it, where scores repeat.
 
     Notes
     -----
@@ -82,6 +89,7 @@ class MarginalThresholds(BaseEstimator):  # type: ignore[misc]
         *,
         reference: Any = None,
         labels_below: bool = False,
+        ties: Ties = "randomise",
         n_resamples: int = 200,
         confidence_level: float = 0.95,
         random_state: int | None = None,
@@ -90,6 +98,7 @@ class MarginalThresholds(BaseEstimator):  # type: ignore[misc]
         self.threshold = threshold
         self.reference = reference
         self.labels_below = labels_below
+        self.ties = ties
         self.n_resamples = n_resamples
         self.confidence_level = confidence_level
         self.random_state = random_state
@@ -134,6 +143,8 @@ class MarginalThresholds(BaseEstimator):  # type: ignore[misc]
             self.thresholds_ = {names[0]: float(self.threshold)}
             self.intervals_ = {names[0]: (float(self.threshold), float(self.threshold))}
             self.extrapolated_ = {names[0]: False}
+            self.accept_at_ = {names[0]: 1.0}
+            self.bracket_ = {}
             self.outcome_ = None
             rate = float(np.average(score >= self.threshold, weights=weight))
             self.positive_rate_ = (rate, rate)
@@ -145,6 +156,7 @@ class MarginalThresholds(BaseEstimator):  # type: ignore[misc]
             self.threshold,
             reference=self._reference_code(names),
             labels_below=self.labels_below,
+            ties=self.ties,
             cluster=cluster,
             weight=weight,
             n_resamples=self.n_resamples,
@@ -157,6 +169,21 @@ class MarginalThresholds(BaseEstimator):  # type: ignore[misc]
         self.extrapolated_ = dict(zip(names, found.extrapolated.tolist(), strict=True))
         self.outcome_ = found.outcome
         self.positive_rate_ = (found.rate_before, found.rate_after)
+        self.accept_at_ = dict(zip(names, found.accept_at.tolist(), strict=True))
+        pairs = [tuple(pair) for pair in found.bracket.tolist()]
+        self.bracket_ = dict(zip(names, pairs, strict=True))
+        if found.n_levels is not None:
+            told = ", ".join(
+                f"{name!r} {found.bracket[k, 1]:.2g} at {found.threshold[k]:g}"
+                f" ({100 * found.accept_at[k]:.3g}% accepted)"
+                for k, name in enumerate(names)
+            )
+            warnings.warn(
+                f"Marginal outcomes can only be made nearly equal with {found.n_levels} levels of"
+                f" the score: {told}.",
+                ApproximationWarning,
+                stacklevel=2,
+            )
         below = [name for name in names if self.extrapolated_[name]]
         if below:
             warnings.warn(
@@ -167,8 +194,10 @@ class MarginalThresholds(BaseEstimator):  # type: ignore[misc]
             )
         return self
 
-    def predict(self, X: Any, *, group: Any = None) -> IntArray:
+    def predict(self, X: Any, *, group: Any = None, random_state: int | None = None) -> IntArray:
         """Return 1 where the score reaches the threshold of its group, else 0.
+
+        Of people with exactly the threshold a share is accepted, drawn with `random_state`.
 
         Parameters
         ----------
@@ -176,6 +205,24 @@ class MarginalThresholds(BaseEstimator):  # type: ignore[misc]
             Table with the score in `column`; with `group`, a plain list of scores will do.
         group : array of shape (n,), optional
             Group of each row; each must have been in the fit.
+        random_state : int, optional
+            Of the draw; by default that of the estimator.
+
+        Returns
+        -------
+        array of shape (n,)
+        """
+        chance = self.predict_proba_accept(X, group=group)
+        drawn = check_rng(self.random_state if random_state is None else random_state)
+        return (drawn.uniform(size=len(chance)) < chance).astype(np.int64)
+
+    def predict_proba_accept(self, X: Any, *, group: Any = None) -> FloatArray:
+        """Return the chance that a row is accepted: 0, 1, or a share at the threshold.
+
+        Parameters
+        ----------
+        X, group
+            As in `predict`.
 
         Returns
         -------
@@ -184,8 +231,9 @@ class MarginalThresholds(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         score = score_column(self, X, column=self.column, group=group, reset=False)
         codes = known_groups(group, len(score), self.groups_)
-        limits = np.array([self.thresholds_[name] for name in self.groups_])
-        return (score >= limits[codes]).astype(np.int64)
+        limits = np.array([self.thresholds_[name] for name in self.groups_])[codes]
+        share = np.array([self.accept_at_[name] for name in self.groups_])[codes]
+        return np.where(score > limits, 1.0, np.where(score == limits, share, 0.0))
 
     def _reference_code(self, names: list[Any]) -> int | None:
         if self.reference is None:

@@ -1,6 +1,6 @@
 """Subtract from predicted effects what the audit data show to be wrong, and no more."""
 
-import warnings
+from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -16,7 +16,8 @@ from equipoise._typing import (
     FloatArray,
     Unseen,
 )
-from equipoise.exceptions import ApproximationWarning, DataError, InvalidParameterError
+from equipoise.exceptions import DataError, InvalidParameterError
+from equipoise.stats.effects.bias import error_tests
 from equipoise.stats.effects.collapse import resolve_collapse
 from equipoise.stats.effects.corrections import default_correction, effect_correction
 from equipoise.stats.effects.errors import UNTESTED, effect_moments, group_errors
@@ -35,14 +36,14 @@ class EffectDebiaser(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     correction : str, default "auto"
         The rule, as in `equipoise.stats.effects.corrections.effect_correction`; "auto" is "eb"
-        (empirical Bayes toward the common error) for five groups or more and "mean_if_detected"
-        for fewer.
+        (empirical Bayes toward the common error) for five groups or more and "bayes_zero" (toward
+        zero, with a prior for how much groups differ) for fewer.
     measure : {"relative", "difference"}
         What the predictions predict.
     collapse : str, default "auto"
         How predictions are averaged in a group; see `equipoise.stats.effects.errors.group_errors`.
     alpha : float, default 0.05
-        Level of "mean_if_detected".
+        Level of "mean_if_detected", whose tests are those of the audit.
     unseen : {"raise", "common"}
         What to do with a group that `fit` did not see: an error, or the common correction.
 
@@ -51,7 +52,8 @@ class EffectDebiaser(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     correction_ : str
         The rule used.
     groups_ : array of shape (G,)
-        Groups seen by `fit`.
+        Groups seen by `fit`; several columns are written ``race=Black & sex=Female``, as the audit
+        does.
     amount_ : array of shape (G,)
         What is subtracted; groups that could not be tested get `common_`.
     error_, error_se_ : dict
@@ -70,8 +72,9 @@ class EffectDebiaser(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     References
     ----------
-    .. [1] J. Persson, J. Bakker, D. Bohle, S. Feuerriegel, F. von Wangenheim, "Detecting and
-       Mitigating Algorithmic Bias in Treatment Effect Estimation".
+    .. [1] J. Persson, J. Bakker, D. Bohle, S. Feuerriegel and F. von Wangenheim (2026), Detecting
+       and mitigating group bias in heterogeneous treatment effects (earlier: Detecting and
+       mitigating algorithmic bias in treatment effect estimation). doi:10.48550/arXiv.2602.20383
 
     Examples
     --------
@@ -138,8 +141,8 @@ class EffectDebiaser(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             Outcomes.
         treatment : array of shape (n,)
             Arm, 0 or 1, assigned at random.
-        group : array of shape (n,), optional
-            Group of each row; without it all rows are one group.
+        group : array of shape (n,) or (n, k), or frame, optional
+            Group of each row, in one column or several; without it all rows are one group.
         control_pred, treated_pred : array of shape (n,), optional
             Predicted outcomes without and with treatment, for "aipw", "hajek" and "weighted".
         cluster : array of shape (n,), optional
@@ -152,11 +155,7 @@ class EffectDebiaser(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         EffectDebiaser
         """
         f = _column(X)
-        labels = np.zeros(len(f), dtype=np.int64) if group is None else np.asarray(group)
-        if labels.shape != f.shape:
-            raise InvalidParameterError(
-                f"`group` must have one label for each of {len(f)} rows; got {labels.shape}."
-            )
+        labels = np.zeros(len(f), dtype=np.int64) if group is None else _written(group, len(f))
         groups, code = np.unique(labels, return_inverse=True)
         collapse = resolve_collapse(
             self.measure,
@@ -176,13 +175,15 @@ class EffectDebiaser(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             cluster=cluster,
             weight=sample_weight,
         )
-        errors = group_errors(moments, measure=self.measure, collapse=collapse)
+        binary = bool(np.isin(np.asarray(y), (0, 1)).all())
+        errors = group_errors(moments, measure=self.measure, collapse=collapse, binary=binary)
         if not len(errors.tested):
             raise DataError(
                 "no group has both arms and, for relative effects, control positives; nothing can"
                 " be corrected."
             )
-        self.fit_errors(groups[errors.tested], errors.error, errors.error_se)
+        tests = error_tests(errors)
+        self.fit_errors(groups[errors.tested], tests.estimate, tests.se, p_value=tests.p_value)
         amount = np.full(len(groups), self.common_)
         amount[errors.tested] = self.amount_
         self.groups_, self.amount_ = groups, amount
@@ -190,15 +191,26 @@ class EffectDebiaser(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.n_features_in_ = 1
         return self
 
-    def fit_errors(self, group: AnyArray, error: FloatArray, se: FloatArray) -> Self:
+    def fit_errors(
+        self,
+        group: AnyArray,
+        error: FloatArray,
+        se: FloatArray,
+        *,
+        p_value: FloatArray | None = None,
+    ) -> Self:
         """Choose the corrections from errors that are estimated already, by an audit for instance.
 
         Parameters
         ----------
         group : array of shape (G,)
-            Labels.
+            Labels, plain or as an audit prints them: after ``"race=black"`` both that and
+            ``"black"`` are understood.
         error, se : array of shape (G,)
             Prediction errors and their standard errors.
+        p_value : array of shape (G,), optional
+            Of the tests that errors are zero, for "mean_if_detected"; `details["B_p_value"]` of an
+            audit.
 
         Returns
         -------
@@ -217,14 +229,9 @@ class EffectDebiaser(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         rule = self.correction
         if rule == "auto":
             rule = default_correction(len(b))
-            if len(b) > 1 and rule != "eb":
-                warnings.warn(
-                    f"{len(b)} groups are too few for empirical Bayes; an error is subtracted where"
-                    ' it is detected. Pass `correction="mean_if_detected"` to agree.',
-                    ApproximationWarning,
-                    stacklevel=2,
-                )
-        found = effect_correction(b, check_finite("se", se), method=rule, alpha=self.alpha)
+        found = effect_correction(
+            b, check_finite("se", se), method=rule, alpha=self.alpha, p_value=p_value
+        )
         self.correction_ = found.method
         self.groups_ = np.asarray(group)
         self.amount_ = found.amount
@@ -243,7 +250,7 @@ class EffectDebiaser(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         ----------
         X : array of shape (n,) or (n, 1)
             Predicted effects.
-        group : array of shape (n,), optional
+        group : array of shape (n,) or (n, k), or frame, optional
             Group of each row; needed if `fit` had groups.
 
         Returns
@@ -259,7 +266,7 @@ class EffectDebiaser(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 )
             corrected = f - self.amount_[0]
         else:
-            corrected = f - self._amounts(np.asarray(group), len(f))
+            corrected = f - self._amounts(_written(group, len(f)))
         return np.asarray(corrected.reshape(np.shape(X)))
 
     def fit_transform(self, X: AnyArray, y: AnyArray, **fit_params: Any) -> FloatArray:
@@ -276,23 +283,64 @@ class EffectDebiaser(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         return self.fit(X, y, **fit_params).transform(X, group=fit_params.get("group"))
 
-    def _amounts(self, labels: AnyArray, n: int) -> FloatArray:
-        if labels.shape != (n,):
-            raise InvalidParameterError(
-                f"`group` must have one label for each of {n} rows; got shape {labels.shape}."
-            )
-        order = np.argsort(self.groups_)
-        known = self.groups_[order]
-        place = np.minimum(np.searchsorted(known, labels), len(known) - 1)
-        seen = known[place] == labels
+    def _amounts(self, labels: AnyArray) -> FloatArray:
+        known = _forms(self.groups_.tolist())
+        distinct, code = np.unique(labels, return_inverse=True)
+        place = np.array([known.get(str(label), -1) for label in distinct.tolist()])
+        seen = place >= 0
         if self.unseen == "raise" and not seen.all():
-            missing = np.unique(labels[~seen])
+            missing = distinct[~seen]
             shown = quoted(missing[:5]) + (", ..." if len(missing) > 5 else "")
             raise DataError(
                 f"{len(missing)} groups were not in the data of `fit`: {shown}. Fit on data that"
                 ' have them, or pass `unseen="common"` for the common correction.'
             )
-        return np.where(seen, self.amount_[order][place], self.common_)
+        amount = np.where(seen, self.amount_[np.maximum(place, 0)], self.common_)
+        return np.asarray(amount[code])
+
+
+def _written(group: Any, n: int) -> AnyArray:
+    """Return one label for each row; several columns are written as an audit writes them."""
+    columns = getattr(group, "columns", None)
+    if isinstance(group, Mapping):
+        columns = list(group)
+    labels = np.asarray(group) if columns is None else None
+    if labels is not None and labels.ndim < 2:
+        if labels.shape != (n,):
+            raise InvalidParameterError(
+                f"`group` must have one label for each of {n} rows; got shape {labels.shape}."
+            )
+        return labels
+    if labels is not None:
+        names, parts = None, list(labels.T)
+    else:
+        names = [str(name) for name in columns]  # type: ignore[union-attr]
+        parts = [np.asarray(group[name]) for name in columns]  # type: ignore[union-attr]
+    if any(len(part) != n for part in parts):
+        raise InvalidParameterError(
+            f"`group` must have one label for each of {n} rows; got {len(parts[0])}."
+        )
+    rows = zip(*[part.tolist() for part in parts], strict=True)
+    if names is None:
+        return np.array([" & ".join(map(str, row)) for row in rows])
+    return np.array(
+        [" & ".join(f"{c}={v}" for c, v in zip(names, row, strict=True)) for row in rows]
+    )
+
+
+def _forms(groups: list[Any]) -> dict[str, int]:
+    """Return every way to write a group: as it is, and without the names of the columns.
+
+    A short form that two groups share means neither.
+    """
+    whole = {str(group): k for k, group in enumerate(groups)}
+    short: dict[str, int] = {}
+    for k, group in enumerate(groups):
+        parts = str(group).split(" & ")
+        if all("=" in part for part in parts):
+            form = " & ".join(part.split("=", 1)[1] for part in parts)
+            short[form] = -1 if form in short else k
+    return {form: k for form, k in short.items() if k >= 0} | whole
 
 
 def _column(X: AnyArray) -> FloatArray:

@@ -9,6 +9,8 @@ salted hash.
 
 import hashlib
 import json
+import math
+import re
 import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -254,6 +256,11 @@ class MonitorState:
         """Alarms that nobody has acknowledged."""
         return tuple(alarm for alarm in self.alarms if not alarm.acknowledged)
 
+    @property
+    def current(self) -> tuple[Batch, ...]:
+        """Batches of the current epoch."""
+        return tuple(batch for batch in self.batches if batch.epoch == self.epoch)
+
     def hashed(self, cluster: object) -> str:
         """Name a cluster without telling who it is.
 
@@ -385,8 +392,8 @@ class MonitorState:
             alarms[alarm.id] = replace(alarm, acknowledged="; ".join(said))
         return replace(
             self,
-            salt=min(self.salt, other.salt) if not _clustered(self) else self.salt,
-            batches=tuple(sorted(mine.values(), key=lambda one: (one.epoch, one.time, one.id))),
+            salt=_kept_salt(self, other),
+            batches=_in_time(mine.values()),
             alarms=tuple(
                 sorted(alarms.values(), key=lambda one: (one.epoch, one.batch, one.finding))
             ),
@@ -408,20 +415,27 @@ class MonitorState:
             raise DataError("A restart needs a reason; it is kept in the state.")
         return replace(self, restarts=(*self.restarts, reason))
 
-    def with_alarms(self, alarms: Iterable[Alarm]) -> "MonitorState":
+    def with_alarms(self, alarms: Iterable[Alarm], *, repeated: bool = False) -> "MonitorState":
         """Record alarms; a finding that has one in the current epoch keeps the first.
 
         Parameters
         ----------
         alarms : iterable of Alarm
             Raised now.
+        repeated : bool, default False
+            Whether a finding may have alarms in several batches.
 
         Returns
         -------
         MonitorState
         """
-        recorded = {(alarm.finding, alarm.epoch) for alarm in self.alarms}
-        new = [alarm for alarm in alarms if (alarm.finding, alarm.epoch) not in recorded]
+        recorded = {alarm.id for alarm in self.alarms}
+        known = {(alarm.finding, alarm.epoch) for alarm in self.alarms}
+        new = [
+            alarm
+            for alarm in alarms
+            if alarm.id not in recorded and (repeated or (alarm.finding, alarm.epoch) not in known)
+        ]
         return replace(self, alarms=(*self.alarms, *new)) if new else self
 
     def acknowledge(self, alarm_id: str, remark: str = "acknowledged") -> "MonitorState":
@@ -467,7 +481,7 @@ class MonitorState:
         StateSums
             A group that was not there yet in a batch has zeros.
         """
-        batches = [batch for batch in self.batches if batch.epoch == self.epoch]
+        batches = self.current
         groups = sorted({cell.group for batch in batches for cell in batch.cells})
         column = {group: c for c, group in enumerate(groups)}
         table = np.zeros((6, len(batches), len(groups)))
@@ -591,6 +605,33 @@ def _check_cells(batch: Batch, config: Mapping[str, Any]) -> None:
     keys = [_cell_key(cell) for cell in batch.cells]
     if len(set(keys)) < len(keys):
         raise DataError(f"Batch {batch.id!r} has a cell twice.")
+
+
+def _kept_salt(one: MonitorState, other: MonitorState) -> str:
+    """Return the salt of the state that has hashed clusters; of two without any, the first."""
+    clustered = [state.salt for state in (one, other) if _clustered(state)]
+    return min(clustered or [one.salt, other.salt])
+
+
+def _in_time(batches: Iterable[Batch]) -> tuple[Batch, ...]:
+    """Put batches in order by time, numbers in it by their size, and by identifier."""
+
+    def key(batch: Batch) -> tuple[Any, ...]:
+        return batch.epoch, _parts(batch.time), _parts(batch.id)
+
+    return tuple(sorted(batches, key=key))
+
+
+def _parts(text: str) -> tuple[tuple[int, float, str], ...]:
+    """Split a time or name into numbers and words: week 9 comes before week 10."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if math.isfinite(number):
+        return ((0, number, ""),)
+    found = re.findall(r"\d+|\D+", text)
+    return tuple((0, float(x), "") if x.isdecimal() else (1, 0.0, x) for x in found)
 
 
 def _clustered(state: MonitorState) -> bool:

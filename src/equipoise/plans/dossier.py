@@ -1,13 +1,16 @@
 """Everything one plan produced: the answers, and what is needed to repeat them."""
 
-from dataclasses import dataclass
+import json
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from equipoise._typing import Multiplicity
 from equipoise.exceptions import InvalidParameterError
+from equipoise.results.disclosure import MIN_CELL, withheld_groups, without
 from equipoise.results.result import READABLE_VERSIONS, SCHEMA_VERSION, AuditResult
 
-__all__ = ["Check", "Dossier"]
+__all__ = ["Check", "Dossier", "load", "read_results"]
 
 _PLAIN = ("title", "created", "plan", "multiplicity", "data", "versions")
 
@@ -64,6 +67,10 @@ class Dossier:
         Name and version of equipoise, Python and the libraries that computed.
     checks : tuple of Check
         In the order of the plan.
+    min_cell : int
+        Rows that a group needs for its numbers to leave the process.
+    failed : dict
+        Why checks could not be answered, by id; the others are.
     """
 
     title: str
@@ -73,12 +80,27 @@ class Dossier:
     data: dict[str, Any]
     versions: dict[str, str]
     checks: tuple[Check, ...]
+    min_cell: int = MIN_CELL
+    failed: dict[str, str] = field(default_factory=dict)
+
+    def disclosed(self) -> "Dossier":
+        """Return the dossier without the numbers of groups of fewer than `min_cell` rows."""
+        hidden = withheld_groups([check.result for check in self.checks], self.min_cell)
+        return replace(
+            self,
+            checks=tuple(
+                replace(check, result=without(check.result, hidden, self.min_cell))
+                for check in self.checks
+            ),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as a JSON-safe dictionary with a `schema_version`."""
         return {
             "schema_version": SCHEMA_VERSION,
             **{name: getattr(self, name) for name in _PLAIN},
+            "min_cell": self.min_cell,
+            "failed": self.failed,
             "checks": [
                 {
                     "id": check.id,
@@ -113,8 +135,48 @@ class Dossier:
                 )
                 for record in data["checks"]
             )
-            return cls(**{name: data[name] for name in _PLAIN}, checks=checks)
+            limit = data.get("min_cell", MIN_CELL)
+            plain = {name: data[name] for name in _PLAIN}
+            return cls(**plain, checks=checks, min_cell=limit, failed=data.get("failed", {}))
         except (KeyError, TypeError, AttributeError) as error:
             raise InvalidParameterError(
                 f"results are incomplete or were edited ({error!r}). Run the audit again."
             ) from error
+
+
+def load(path: str | Path) -> Dossier:
+    """Read the results that ``equipoise audit PLAN.toml --json FILE`` wrote.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+
+    Returns
+    -------
+    Dossier
+        ``checks`` has the id, the question and the result of each; numbers that were withheld are
+        not in the file.
+
+    Raises
+    ------
+    InvalidParameterError
+        When there is no such file, or it holds something else.
+    """
+    return Dossier.from_dict(read_results(path))
+
+
+def read_results(path: str | Path) -> Any:
+    """Read a file of results as JSON; raise if there is none."""
+    try:
+        return json.loads(Path(path).read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise InvalidParameterError(
+            f"Results {str(path)!r} not found. `equipoise audit PLAN.toml --json FILE` writes them."
+        ) from error
+    except OSError as error:
+        raise InvalidParameterError(f"{str(path)!r} cannot be read: {error.strerror}.") from error
+    except ValueError as error:
+        raise InvalidParameterError(f"{str(path)!r} is not JSON: {error}.") from error
+    except RecursionError as error:
+        raise InvalidParameterError(f"{str(path)!r} is nested too deeply for results.") from error

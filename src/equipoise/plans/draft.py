@@ -6,32 +6,77 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from equipoise._checks import nearest, quoted
+from equipoise.data.columns import KEPT_NAMES
 from equipoise.data.profile import ColumnProfile
-from equipoise.exceptions import DataError
+from equipoise.exceptions import InvalidParameterError
 
-__all__ = ["Draft", "draft", "draft_text"]
+__all__ = ["Draft", "draft", "draft_text", "give_favourable"]
 
-GROUP_WORDS = re.compile(
-    r"race|(^|_)rac\d?|ethni|(^|_)sex|sex($|_)|gender|(^|_)age|age($|_)|religio|national|disab"
-    r"|marital|(^|_)mar($|_)|veteran|pregnan|orient|colou?r|tribe|caste|language|region|group",
-    re.IGNORECASE,
-)
+_ANY = re.IGNORECASE
+CLASSES: dict[str, re.Pattern[str]] = {
+    "race": re.compile(
+        r"(^|[_.])race|(^|_)rac\d|ethni|colou?r|(^|[_.])(black|white|asian|hisp|latin|afam|minority)"
+        r"|tribe|caste",
+        _ANY,
+    ),
+    "sex": re.compile(r"(^|[_.])sex|sex($|_)|gender|(^|[_.])(fe)?male($|_)|woman|women$", _ANY),
+    "age": re.compile(r"(^|[_.])agep?($|[_.])|age_?(cat|band|group)|(stud|lect)age$|elderly", _ANY),
+    "other": re.compile(
+        r"religio|national|nativ|foreign|immigra|citizen|disab|(^|_)dis$|marital|marri|(^|_)mar($|_)"
+        r"|veteran|pregnan|orient|language|lunch|poverty|region|group",
+        _ANY,
+    ),
+}
+"""Names that characterise people, by kind; one column of each kind is compared."""
 PREDICTED_WORDS = re.compile(
-    r"pred|decision|decid|approv|select|hired|accept|admit|yhat|y_hat|flagged|high_risk|offer|grant",
+    r"pred|decision|decid|approv|select|hired|accept|admit|yhat|y_hat|flagged|high_risk|offer|grant"
+    r"|enrolled|^call(ed|back)?$|denied|^deny|reject",
+    _ANY,
+)
+OUTCOME_WORDS = (
+    re.compile(r"^(y|y_true|target|label|outcome|class)$", _ANY),
+    re.compile(
+        r"true|outcome|label|target|actual|repaid|recid|conver|response|take_?up|voted", _ANY
+    ),
+    re.compile(
+        r"default|event|success|income|employ|died|readmi|class|visit|^(credit_?)?risk$", _ANY
+    ),
+)
+"""Names of outcomes, the surest first."""
+AMOUNT_WORDS = re.compile(r"^(read|math|test|grade|gpa|spend|re\d\d|earn|wage|cost)", _ANY)
+SCORE_WORDS = re.compile(
+    r"score|proba|pred.*prob|^prob$|(^|_)risk$|decile|^rating|^rank|percentile", _ANY
+)
+TREATMENT_WORDS = re.compile(r"treat|^arm$|assign|exposed|intervention|intensive|randomi", _ANY)
+CONTROL_WORDS = re.compile(r"control|placebo|^no e-?mail$|^regular$", _ANY)
+EFFECT_WORDS = re.compile(r"uplift|effect|cate$|^tau|ite$", _ANY)
+IDENTIFIER_WORDS = re.compile(
+    r"(^|[_.])(id|uuid|key|name|user|person|patient|customer)($|[_.])|id(code)?$|^id|^index$"
+    r"|^row(name)?s?$",
+    _ANY,
+)
+NAME_WORDS = re.compile(r"(first|last|sur|full|nick)_?name|^name$|e?mail_?address|phone", _ANY)
+SIZE_WORDS = re.compile(r"size|count|number", _ANY)
+UNIT_WORDS = re.compile(r"school$|hospital|clinic|household|address|village|^firm$|^site$", _ANY)
+WEIGHT_WORDS = re.compile(r"weight|wgt|(^|_)wt($|_|\d)", _ANY)
+COUNT_WORDS = re.compile(r"^(n|count|freq|frequency|n_rows|rows)$", _ANY)
+POSITIVE_WORDS = (
+    *("1", "true", "yes", "y", "t", "positive", "approved", "selected", "hired", "good"),
+    *(">50k", ">50k."),
+)
+
+GOOD_WORDS = re.compile(
+    r"approv|hired|hire$|accept|admit|admis|grant|offer|select|repaid|repay|call|promot|employ"
+    r"|enrol|graduat|pass(ed)?$|success|good|award|eligib|shortlist|interview|survived",
     re.IGNORECASE,
 )
-OUTCOME_WORDS = re.compile(
-    r"true|outcome|label|target|actual|repaid|default|recid|^y$|event|success|income|employ|died"
-    r"|readmi|conver|response|class|voted|call",
+BAD_WORDS = re.compile(
+    r"den(y|ied|ial)|default|reject|arrest|recid|(high|at).?risk|risk_|fraud|flag|declin|fail|died|death|dead"
+    r"|readmi|(^|_)bad($|_)|^bad|delinq|charged|violat|unpaid|dropout|terminat|fired|bankrupt|refus"
+    r"|not_|unemploy",
     re.IGNORECASE,
 )
-SCORE_WORDS = re.compile(r"score|prob|risk|decile|rating|rank|percentile", re.IGNORECASE)
-TREATMENT_WORDS = re.compile(r"treat|^arm$|assign|exposed|intervention", re.IGNORECASE)
-EFFECT_WORDS = re.compile(r"uplift|effect|cate$|^tau|ite$", re.IGNORECASE)
-IDENTIFIER_WORDS = re.compile(r"(^|_)(id|uuid|key|name|user|person|patient|customer)($|_)|id$|^id")
-WEIGHT_WORDS = re.compile(r"weight|(^|_)wt", re.IGNORECASE)
-COUNT_WORDS = re.compile(r"^(n|count|freq|frequency|n_rows|rows)$", re.IGNORECASE)
-POSITIVE_WORDS = ("1", "true", "yes", "y", "t", "positive", "approved", "selected", "hired", "good")
 
 MOST_GROUPS = 3
 MOST_LEVELS = 20
@@ -51,12 +96,15 @@ class Draft:
         Columns without a role, and why.
     numbers : list of str
         Those among them that are numeric: possible features.
+    amount : bool
+        Whether the outcome is a number rather than one of two labels.
     """
 
     roles: dict[str, Any] = field(default_factory=dict)
     reasons: dict[str, str] = field(default_factory=dict)
     left: dict[str, str] = field(default_factory=dict)
     numbers: list[str] = field(default_factory=list)
+    amount: bool = False
 
     def give(self, role: str, column: ColumnProfile, reason: str) -> None:
         """Give a role to a column."""
@@ -65,7 +113,7 @@ class Draft:
 
 
 def draft(columns: Sequence[ColumnProfile]) -> Draft:
-    """Guess the role of every column.
+    """Guess the role of every column; a role that no column fits is left open.
 
     Parameters
     ----------
@@ -76,11 +124,6 @@ def draft(columns: Sequence[ColumnProfile]) -> Draft:
     -------
     Draft
 
-    Raises
-    ------
-    DataError
-        When no column can be a group, or none an outcome, a decision or a score.
-
     Examples
     --------
     Which column decides, and who is compared?
@@ -88,13 +131,17 @@ def draft(columns: Sequence[ColumnProfile]) -> Draft:
     >>> from equipoise.data.profile import profile
     >>> drafted = draft(profile({"sex": ["F", "M"] * 4, "approved": [0, 1, 1, 0] * 2}))
     >>> drafted.roles
-    {'y_pred': 'approved', 'group': ['sex']}
+    {'y_pred': 'approved', 'group': ['sex'], 'favourable': 1}
     """
     plan = Draft()
     free = {column.name: column for column in columns}
     _identifiers(plan, free)
     rules: tuple[tuple[str, Callable[[ColumnProfile], bool], str], ...] = (
-        ("weight", lambda c: c.kind == "number" and _named(WEIGHT_WORDS, c), "its name"),
+        (
+            "weight",
+            lambda c: c.kind == "number" and not c.binary and _named(WEIGHT_WORDS, c),
+            "its name",
+        ),
         (
             "count",
             lambda c: c.whole and (c.low or 0) >= 0 and _named(COUNT_WORDS, c),
@@ -113,19 +160,62 @@ def draft(columns: Sequence[ColumnProfile]) -> Draft:
         ("y_pred", lambda c: c.binary and _named(PREDICTED_WORDS, c), "its name, and two values"),
         (
             "y_score",
-            lambda c: c.kind == "number" and c.distinct > 2 and _named(SCORE_WORDS, c),
+            lambda c: (
+                c.kind == "number"
+                and c.distinct > 2
+                and _named(SCORE_WORDS, c)
+                and not _named(OUTCOME_WORDS[1], c)
+            ),
             "its name, and numbers",
         ),
-        ("y_true", lambda c: c.binary and _named(OUTCOME_WORDS, c), "its name, and two values"),
     )
     for role, fits, reason in rules:
         for column in list(free.values()):
-            if role not in plan.roles and fits(column):
+            if role not in plan.roles and not _protected(column) and fits(column):
                 plan.give(role, free.pop(column.name), f"{reason} ({_seen(column)})")
+    _named_outcome(plan, free)
+    _arms(plan, free)
     _groups(plan, free)
     _remaining(plan, free)
     _labels(plan, columns)
+    _favourable(plan, columns)
     return plan
+
+
+def give_favourable(drafted: Draft, columns: Sequence[ColumnProfile], label: str) -> None:
+    """Say which decision is good for the person, in the place of a guess.
+
+    Parameters
+    ----------
+    drafted : Draft
+        It is changed.
+    columns : sequence of ColumnProfile
+        Of the table.
+    label : str
+        1, 0 or a label of the decision; without decisions, of the outcome.
+
+    Raises
+    ------
+    InvalidParameterError
+        If no row has the label.
+    """
+    name = drafted.roles.get("y_pred", drafted.roles.get("y_true"))
+    levels = next((column.levels for column in columns if column.name == name), ())
+    known = {str(level): level for level in levels}
+    positive = drafted.roles.get("positive")
+    if positive in levels:
+        # A label says more than 1 or 0, and stays right if `positive` is corrected.
+        others = [level for level in levels if level != positive]
+        known = {"1": positive, **({"0": others[0]} if len(others) == 1 else {}), **known}
+    else:
+        known = {"1": 1, "0": 0, **known}
+    if label not in known:
+        raise InvalidParameterError(
+            f"`--favourable` must be 1, 0 or a label of {name!r}; no row has {label!r}."
+            f"{nearest(label, map(str, levels))} Labels: {quoted(levels)}."
+        )
+    drafted.roles["favourable"] = known[label]
+    drafted.reasons["favourable"] = "given with --favourable"
 
 
 def draft_text(drafted: Draft, *, path: str, checks: str | None = None) -> str:
@@ -157,47 +247,81 @@ def draft_text(drafted: Draft, *, path: str, checks: str | None = None) -> str:
         if reason:
             lines.append(f"# {_one_line(reason)}")
         lines.append(f"{role} = {_toml(value)}")
+    if "favourable" not in drafted.roles:
+        lines += [
+            "# Which decision (or outcome) is good for the person: 1, 0 or a label. No column name",
+            "# says it; without it the report cannot say who is worse off.",
+            "# favourable = 1",
+        ]
     if drafted.left:
         lines += ["", "# Columns without a role:"]
         lines += [f"#   {_one_line(name)}: {why}" for name, why in drafted.left.items()]
+    if not drafted.roles.get("group"):
+        lines += [
+            "",
+            '# No column looks like a group. Name one above, for instance:  group = ["sex"]',
+        ]
+    if not {"y_pred", "y_score"} & set(drafted.roles):
+        lines += [
+            "",
+            "# There is no model output here: no model is audited. The questions below are about",
+            "# outcomes. To audit a model, add the column of its decisions or scores.",
+        ]
     return "\n".join(lines) + "\n\n" + (default_checks(drafted) if checks is None else checks)
 
 
 def default_checks(drafted: Draft) -> str:
-    """Write the questions that the roles allow, each with a line on what it asks."""
+    """Write the questions that the roles allow, each with a line on what it asks.
+
+    Groups of single columns come first, with intervals and p-values that hold for all of them
+    together; intersections are a check of their own, with false flags controlled.
+    """
+    tables = [*_gap_checks(drafted), *_further_checks(drafted)]
+    text = "\n".join(
+        f"# {words}\n[[check]]\n"
+        + "".join(f"{key} = {_toml(value)}\n" for key, value in options.items())
+        for words, options in tables
+    )
+    if tables and drafted.roles.get("group"):
+        return text
+    said = text or '# What is asked?\n[[check]]\nquestion = "disparity"\nmetric = "mean_outcome"\n'
+    lines = [f"# {line}".rstrip() for line in said.splitlines()]
+    first = "# Complete the roles above, then take the first sign of these lines away:"
+    return "\n".join([first, *lines, ""])
+
+
+def _gap_checks(drafted: Draft) -> list[tuple[str, dict[str, Any]]]:
+    metrics = _metrics(drafted)
+    several = len(drafted.roles.get("group", ())) > 1
+    single = {"depth": 1} if several else {}
+    tables: list[tuple[str, dict[str, Any]]] = []
+    for metric, words in metrics:
+        asked = (
+            f"How large is each group's gap in {words}, and is there any? Intervals hold together."
+        )
+        options = {"question": "disparity", "metric": metric, "simultaneous": True}
+        tables.append((asked, options | single))
+    for metric, words in metrics[:1]:
+        who = "groups and intersections" if several else "groups"
+        name = {"id": f"intersections-{metric.replace('_', '-')}"} if several else {}
+        options = {"question": "flag", "metric": metric, "alternative": "two-sided"}
+        tables.append(
+            (f"Which {who} differ in {words}? False flags are controlled.", name | options)
+        )
+    if "y_pred" in drafted.roles:
+        asked = "Is every group shown to be within 10 percentage points? The margin is yours."
+        options = {"question": "certify", "metric": "selection_rate", "margin": 0.1}
+        tables.append((asked, options | single))
+    return tables
+
+
+def _further_checks(drafted: Draft) -> list[tuple[str, dict[str, Any]]]:
     have = set(drafted.roles)
     tables: list[tuple[str, dict[str, Any]]] = []
-    if "y_pred" in have:
-        tables += [
-            (
-                "How large is each subgroup's gap in selection rate, and is there any?",
-                {"question": "disparity", "metric": "selection_rate"},
-            ),
-            (
-                "Is every subgroup shown to be within 10 percentage points? The margin is yours.",
-                {"question": "certify", "metric": "selection_rate", "margin": 0.1},
-            ),
-        ]
-    if {"y_pred", "y_true"} <= have:
-        tables += [
-            (
-                "Which subgroups have a higher false positive rate than everybody?",
-                {"question": "flag", "metric": "fpr", "margin": 0.0},
-            ),
-            (
-                "How unequal are the benefits of the decisions, within and between groups?",
-                {"question": "inequality", "benefits": "speicher"},
-            ),
-        ]
-    if "y_pred" not in have:
-        metric = "mean_score" if "y_score" in have else "mean_outcome"
-        tables.append(
-            (
-                "How large is each subgroup's gap, and is there any?",
-                {"question": "disparity", "metric": metric},
-            )
-        )
-    if {"y_score", "y_true"} <= have:
+    if {"y_pred", "y_true"} <= have and not drafted.amount:
+        asked = "How unequal are the benefits of the decisions, within and between groups?"
+        tables.append((asked, {"question": "inequality", "benefits": "speicher"}))
+    if {"y_score", "y_true", "group"} <= have:
         # All pairs of groups are compared at every score: one column keeps that readable.
         options = {"question": "predictive_parity", "group": drafted.roles["group"][0]}
         if "cluster" in have:
@@ -207,20 +331,40 @@ def default_checks(drafted: Draft) -> str:
         tables.append(
             ("Are predicted effects equally accurate?", {"question": "treatment_effects"})
         )
-    return "\n".join(
-        f"# {words}\n[[check]]\n"
-        + "".join(f"{key} = {_toml(value)}\n" for key, value in options.items())
-        for words, options in tables
-    )
+    return tables
+
+
+def _metrics(drafted: Draft) -> list[tuple[str, str]]:
+    """Return the metrics that the roles allow, with their words."""
+    have = set(drafted.roles)
+    if "y_pred" in have:
+        both = "y_true" in have and not drafted.amount
+        errors = [("fpr", "false positive rates"), ("fnr", "false negative rates")]
+        return [("selection_rate", "selection rates"), *(errors if both else [])]
+    metrics = []
+    if "y_true" in have:
+        metrics.append(
+            ("mean_outcome", "mean outcomes")
+            if drafted.amount
+            else ("outcome_rate", "outcome rates")
+        )
+    if "y_score" in have:
+        metrics.append(("mean_score", "mean scores"))
+    return metrics
 
 
 def _identifiers(plan: Draft, free: dict[str, ColumnProfile]) -> None:
     for column in list(free.values()):
-        if column.distinct == 0:
+        each = column.distinct == column.n > MOST_LEVELS
+        if column.name in KEPT_NAMES:
+            plan.left[column.name] = "a name that engines keep for themselves: rename it to use it"
+        elif column.distinct == 0:
             plan.left[column.name] = "empty"
         elif column.distinct == 1:
             plan.left[column.name] = "a single value"
-        elif column.distinct == column.n > MOST_LEVELS and (
+        elif _named(NAME_WORDS, column) and column.kind == "text":
+            plan.left[column.name] = "a name: it identifies people"
+        elif each and (
             column.kind == "text" or (column.whole and _named(IDENTIFIER_WORDS, column))
         ):
             plan.left[column.name] = "a different value in every row: an identifier"
@@ -228,72 +372,136 @@ def _identifiers(plan: Draft, free: dict[str, ColumnProfile]) -> None:
             "cluster" not in plan.roles
             and column.distinct > MOST_LEVELS
             and (column.whole or column.kind == "text")
-            and _named(IDENTIFIER_WORDS, column)
+            and (_named(IDENTIFIER_WORDS, column) or _named(UNIT_WORDS, column))
         ):
             plan.give("cluster", column, f"its name, and values that repeat ({_seen(column)})")
+        elif _named(IDENTIFIER_WORDS, column) and column.distinct > MOST_LEVELS:
+            plan.left[column.name] = "an identifier, by its name"
         else:
             continue
         del free[column.name]
 
 
-def _groups(plan: Draft, free: dict[str, ColumnProfile]) -> None:
-    def few(column: ColumnProfile) -> bool:
-        return column.kind != "other" and 2 <= column.distinct <= MOST_LEVELS
+def _named_outcome(plan: Draft, free: dict[str, ColumnProfile]) -> None:
+    """Give the outcome to a column whose name says so; of several, to the last of the surest."""
+    for tier, words in enumerate(OUTCOME_WORDS):
+        fitting = [
+            c
+            for c in free.values()
+            if _named(words, c)
+            and not _protected(c)
+            and (c.binary or (c.kind == "number" and tier < 2 and c.distinct > 2))
+        ]
+        fitting = [c for c in fitting if c.binary] or fitting
+        # Of two columns of one name a reader calls the second name_1.
+        fitting = [c for c in fitting if re.sub(r"_1$", "", c.name) not in {*free} - {c.name}]
+        if fitting:
+            column = free.pop(fitting[-1].name)
+            plan.amount = not column.binary
+            plan.give("y_true", column, f"its name ({_seen(column)})")
+            return
 
-    named = [c for c in free.values() if few(c) and _named(GROUP_WORDS, c)]
-    chosen = named or [c for c in free.values() if few(c) and c.kind == "text"]
-    if chosen:
-        plan.roles["group"] = [c.name for c in chosen[:MOST_GROUPS]]
-        why = "names that characterise people" if named else "text with few values"
-        seen = "; ".join(f"{c.name}: {_seen(c)}" for c in chosen[:MOST_GROUPS])
-        plan.reasons["group"] = f"{why} ({seen})"
-    ages = [c for c in free.values() if c.kind == "number" and c.name.lower() == "age"]
-    if ages and len(chosen) < MOST_GROUPS:
-        plan.roles.setdefault("group", []).append(ages[0].name)
-        plan.roles["bins"] = {ages[0].name: [25, 45]}
-        plan.reasons["bins"] = "cut points for age: choose those that the law or your policy names"
-        chosen = [*chosen[:MOST_GROUPS], ages[0]]
+
+def _arms(plan: Draft, free: dict[str, ColumnProfile]) -> None:
+    """Keep the arms of an experiment from being read as groups of people."""
+    for column in list(free.values()):
+        if column.kind == "text" and any(CONTROL_WORDS.search(str(v)) for v in column.levels):
+            plan.left[column.name] = (
+                f"looks like the arms of an experiment ({_seen(column)}); for `treatment` make it"
+                " 0 and 1"
+            )
+            del free[column.name]
+
+
+def _groups(plan: Draft, free: dict[str, ColumnProfile]) -> None:
+    chosen = _named_groups(free)
+    why = "names that characterise people"
     if not chosen:
-        raise DataError(
-            "No column looks like a group: none has a name such as 'sex' or 'race', and none is"
-            " text with 2 to 20 values. Write a plan by hand, with `group` under [data]."
-        )
+        chosen = [c for c in free.values() if _few(c) and c.kind in {"text", "boolean"}]
+        why = "text with few values"
     for column in chosen[MOST_GROUPS:]:
         plan.left[column.name] = "could be a group too"
     for column in chosen:
         del free[column.name]
+    chosen = chosen[:MOST_GROUPS]
+    if chosen:
+        plan.roles["group"] = [c.name for c in chosen]
+        seen = "; ".join(f"{c.name}: {_seen(c)}" for c in chosen)
+        plan.reasons["group"] = f"{why} ({seen})"
+    for column in chosen:
+        if not _few(column):
+            plan.roles["bins"] = {column.name: [25, 45]}
+            plan.reasons["bins"] = (
+                "cut points for age: choose those that the law or your policy names"
+            )
+    for column in list(free.values()):
+        if _protected(column):
+            plan.left[column.name] = "characterises people: could be a group too"
+            del free[column.name]
+
+
+def _few(column: ColumnProfile) -> bool:
+    return column.kind != "other" and 2 <= column.distinct <= MOST_LEVELS
+
+
+def _named_groups(free: dict[str, ColumnProfile]) -> list[ColumnProfile]:
+    """Return the columns whose names characterise people, by the kind of the characteristic."""
+    chosen: list[ColumnProfile] = []
+    for kind, words in CLASSES.items():
+        named = [c for c in free.values() if _few(c) and _named(words, c) and c not in chosen]
+        if kind == "age":
+            named = [c for c in named if not c.binary] or [
+                c for c in free.values() if c.kind == "number" and c.name.lower() in {"age", "agep"}
+            ]
+        # A column with all the values says more than one that marks a single value.
+        whole = sorted([c for c in named if not _zero_one(c)], key=lambda c: len(c.name))
+        chosen += whole[:1] or named[:2]
+    return chosen
 
 
 def _remaining(plan: Draft, free: dict[str, ColumnProfile]) -> None:
     """Give the outcome, and failing all else the score, to what is left."""
-    pairs = [c for c in free.values() if c.binary and (c.kind == "text" or _zero_one(c))]
-    if "y_true" not in plan.roles and pairs:
-        # Outcomes tend to be the last column of a table.
-        last = free.pop(pairs[-1].name)
-        plan.give("y_true", last, f"the last column with two values ({_seen(last)})")
-    if not {"y_true", "y_pred", "y_score"} & set(plan.roles):
-        numbers = [c for c in free.values() if c.kind == "number" and c.distinct > 2]
-        if not numbers:
-            raise DataError(
-                "No column looks like an outcome, a decision or a score: none has two values, none"
-                " is numeric. Write a plan by hand, with `y_true`, `y_pred` or `y_score`."
-            )
-        plan.give("y_score", free.pop(numbers[0].name), f"the first numbers ({_seen(numbers[0])})")
+    model = {"y_pred", "y_score"} & set(plan.roles)
+    if "y_true" not in plan.roles and not model and free:
+        _unnamed_outcome(plan, free)
     for column in free.values():
         plan.left[column.name] = _seen(column)
         if column.kind == "number" and not column.missing:
             plan.numbers.append(column.name)
 
 
+def _unnamed_outcome(plan: Draft, free: dict[str, ColumnProfile]) -> None:
+    """Outcomes tend to be the last column of a table, and to have two values."""
+    pairs = [c for c in free.values() if c.binary and (c.kind == "text" or _zero_one(c))]
+    numbers = [c for c in free.values() if c.kind == "number" and c.distinct > 2]
+    amounts = [c for c in numbers if _named(AMOUNT_WORDS, c)]
+    last = list(free.values())[-1]
+    if "treatment" in plan.roles and last in numbers:
+        column, why = last, "the last column of an experiment"
+    elif last in numbers and last.distinct <= 10 and last.whole and not _named(SIZE_WORDS, last):
+        column, why = last, "the last column, with few values"
+    elif pairs:
+        column, why = pairs[-1], "the last column with two values"
+    elif amounts:
+        column, why = amounts[0], "its name, and numbers"
+    elif numbers:
+        column, why = numbers[-1], "the last numbers"
+    else:
+        return
+    plan.amount = not column.binary
+    plan.give("y_true", free.pop(column.name), f"{why} ({_seen(column)}): check this")
+
+
 def _labels(plan: Draft, columns: Sequence[ColumnProfile]) -> None:
     """Say which label counts as 1, and what to do with missing values."""
     by_name = {column.name: column for column in columns}
     labels = [by_name[plan.roles[role]] for role in ("y_true", "y_pred") if role in plan.roles]
-    texts = [c for c in labels if c.kind == "text" or not _zero_one(c)]
+    texts = [c for c in labels if c.kind == "text" or (c.binary and not _zero_one(c))]
     if texts:
-        known = {str(level).lower(): level for c in texts for level in c.levels}
+        # `positive = 1` is the default and means labels 0 and 1: of 1 and 2 it is the other one.
+        known = {str(level).lower(): level for c in texts for level in c.levels if level != 1}
         positive = next(
-            (known[word] for word in POSITIVE_WORDS if word in known), texts[0].levels[-1]
+            (known[word] for word in POSITIVE_WORDS if word in known), [*known.values()][-1]
         )
         plan.roles["positive"] = positive
         plan.reasons["positive"] = (
@@ -308,8 +516,40 @@ def _labels(plan: Draft, columns: Sequence[ColumnProfile]) -> None:
         plan.reasons["missing"] = f"missing values in the rows looked at: {counts}"
 
 
+def _favourable(plan: Draft, columns: Sequence[ColumnProfile]) -> None:
+    """Say which decision, or failing that which outcome, is good for the person."""
+    by_name = {column.name: column for column in columns}
+    roles = [role for role in ("y_pred", "y_true") if role in plan.roles]
+    decided = [by_name[plan.roles[role]] for role in roles]
+    for column in decided:
+        for label in column.levels if column.kind == "text" and column.binary else ():
+            bad, good = BAD_WORDS.search(str(label)), GOOD_WORDS.search(str(label))
+            if bad or good:
+                other = next(level for level in column.levels if level != label)
+                plan.roles["favourable"] = other if bad else label
+                plan.reasons["favourable"] = (
+                    f"`{column.name}` = {label} reads as {'bad' if bad else 'good'} for the person"
+                )
+                return
+    for column in decided:
+        bad, good = BAD_WORDS.search(column.name), GOOD_WORDS.search(column.name)
+        if (bad or good) and (column.kind == "boolean" or column.binary):
+            plan.roles["favourable"] = 0 if bad else 1
+            word = (bad or good)[0]  # type: ignore[index]
+            said = f"'{word}' in `{column.name}` reads as {'bad' if bad else 'good'} for the person"
+            if column.name != plan.roles[roles[0]]:
+                said += f", and `{plan.roles[roles[0]]}` is taken to predict it"
+            plan.reasons["favourable"] = f"{said}: check this"
+            return
+
+
 def _named(words: re.Pattern[str], column: ColumnProfile) -> bool:
     return words.search(column.name) is not None
+
+
+def _protected(column: ColumnProfile) -> bool:
+    """Whether a name characterises people: such a column is a group and nothing else."""
+    return any(_named(words, column) for words in CLASSES.values())
 
 
 def _zero_one(column: ColumnProfile) -> bool:

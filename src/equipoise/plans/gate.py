@@ -5,7 +5,7 @@ neither trips nor clears it by luck. What the data cannot settle is its own outc
 """
 
 import xml.etree.ElementTree as ET
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from enum import StrEnum
 
 from equipoise._checks import check_option
@@ -44,7 +44,7 @@ def outcome(result: AuditResult) -> Outcome:
         `INCONCLUSIVE` where equivalence was asked for and some group is neither shown within the
         margin nor beyond it; groups that could not be tested count as such.
     """
-    findings = () if result.all_or_nothing else result.findings
+    findings = () if result.all_or_nothing else result.lines
     decisions = {finding.decision for finding in findings} - {Decision.ESTIMATED}
     joint = set() if result.joint is None else {result.joint.decision}
     if Decision.DETECTED in decisions | joint:
@@ -62,21 +62,53 @@ def outcome(result: AuditResult) -> Outcome:
 
 def asks_for_margin(result: AuditResult) -> bool:
     """Whether the question was "is everybody within the margin?"."""
-    return result.question.equivalence or any(
-        finding.decision is Decision.WITHIN_MARGIN for finding in result.findings
+    question = result.question
+    margin = question.gate_kind is not None and result.details.get("margin") is not None
+    return (
+        question.equivalence
+        or margin
+        or any(finding.decision is Decision.WITHIN_MARGIN for finding in result.findings)
     )
 
 
-def tripped(checks: Sequence[Check], fail_on: FailOn) -> tuple[Check, ...]:
+def _within_margin(result: AuditResult) -> bool:
+    """Whether every group that was asked about is shown to be within the margin."""
+    kind = result.question.gate_kind
+    if kind is None:
+        return outcome(result) is Outcome.WITHIN_MARGIN
+    asked = {
+        finding.decision
+        for finding in result.findings
+        if finding.estimand.kind == kind and not finding.is_reference
+    }
+    return asked == {Decision.WITHIN_MARGIN}
+
+
+def _worse(result: AuditResult) -> bool:
+    """Whether a gap is shown to have grown."""
+    kind = result.question.gate_kind
+    return kind is not None and any(
+        finding.estimand.kind == kind and finding.decision is Decision.DETECTED
+        for finding in result.findings
+    )
+
+
+def tripped(
+    checks: Sequence[Check], fail_on: FailOn, *, grown: Collection[str] | None = None
+) -> tuple[Check, ...]:
     """Return the checks that trip the gate.
 
     Parameters
     ----------
     checks : sequence of Check
         The checks of a plan.
-    fail_on : {"detected", "not-within-margin", "never"}
+    fail_on : {"detected", "not-within-margin", "worse", "never"}
         ``"detected"``: a group or a joint test is DETECTED. ``"not-within-margin"``: some group
-        of a `certify` check is not shown to be within the margin; other checks do not count.
+        of a check with a margin is not shown to be within it; other checks do not count.
+        ``"worse"``: a gap is shown to have grown, by a `compare` check or since the baseline.
+    grown : collection of str, optional
+        Ids of the checks with a gap that is shown to have grown since a baseline, where there is
+        one.
 
     Returns
     -------
@@ -85,39 +117,54 @@ def tripped(checks: Sequence[Check], fail_on: FailOn) -> tuple[Check, ...]:
     Raises
     ------
     InvalidParameterError
-        For ``"not-within-margin"`` when no check asks for a margin.
+        For ``"not-within-margin"`` when no check asks for a margin, and for ``"worse"`` when
+        nothing is compared.
     """
     check_option("fail_on", fail_on, FailOn)
     if fail_on == "never":
         return ()
     if fail_on == "detected":
         return tuple(c for c in checks if outcome(c.result) is Outcome.DETECTED)
+    if fail_on == "worse":
+        if grown is None and all(c.result.question.gate_kind is None for c in checks):
+            raise InvalidParameterError(
+                "`fail_on` 'worse' needs a check with question = \"compare\", or --baseline with"
+                " the results of an earlier run."
+            )
+        return tuple(c for c in checks if _worse(c.result) or c.id in (grown or ()))
     asked = [c for c in checks if asks_for_margin(c.result)]
     if not asked:
         raise InvalidParameterError(
-            "`fail_on` 'not-within-margin' needs a check with question = \"certify\"; the plan has"
-            " none. Add one, or use 'detected'."
+            '`fail_on` \'not-within-margin\' needs a check with question = "certify", or "compare"'
+            " with a margin; the plan has none. Add one, or use 'detected'."
         )
-    return tuple(c for c in asked if outcome(c.result) is not Outcome.WITHIN_MARGIN)
+    return tuple(c for c in asked if not _within_margin(c.result))
 
 
-def junit_xml(checks: Sequence[Check], fail_on: FailOn = "detected") -> str:
+def junit_xml(
+    checks: Sequence[Check],
+    fail_on: FailOn = "detected",
+    *,
+    grown: Collection[str] | None = None,
+) -> str:
     """Write the checks as JUnit XML: a suite for each check, a case for each group.
 
     Parameters
     ----------
     checks : sequence of Check
         The checks of a plan.
-    fail_on : {"detected", "not-within-margin", "never"}
+    fail_on : {"detected", "not-within-margin", "worse", "never"}
         Which cases are failures: those that trip this gate. Inconclusive and untested groups are
         ``skipped`` with their reason, unless the gate is ``"not-within-margin"``.
+    grown : collection of str, optional
+        As in `tripped`.
 
     Returns
     -------
     str
         The document, ready to be written as UTF-8.
     """
-    failing = {check.id for check in tripped(checks, fail_on)}
+    failing = {check.id for check in tripped(checks, fail_on, grown=grown)}
     root = ET.Element("testsuites", name="equipoise")
     for check in checks:
         cases = _cases(check, fail_on if check.id in failing else "never")
@@ -139,7 +186,11 @@ def junit_xml(checks: Sequence[Check], fail_on: FailOn = "detected") -> str:
 
 def _cases(check: Check, fail_on: FailOn) -> list[ET.Element]:
     cases = []
-    tests: list[tuple[str, Finding | JointTest]] = [(f.group, f) for f in check.result.findings]
+    found = check.result.lines
+    repeated = len({f.group for f in found}) < len(found)
+    tests: list[tuple[str, Finding | JointTest]] = [
+        (f"{f.group}, {f.estimand}" if repeated else f.group, f) for f in found
+    ]
     if check.result.joint is not None:
         tests.append(("all groups jointly", check.result.joint))
     for name, test in tests:
@@ -156,19 +207,27 @@ def _cases(check: Check, fail_on: FailOn) -> list[ET.Element]:
 
 def _tag(test: Finding | JointTest, check: Check, fail_on: FailOn) -> str:
     """The element that a test needs inside its case: none when there is nothing to say."""
+    kind = check.result.question.gate_kind
+    decides = fail_on == "detected" or kind is None or _kind(test) == kind
     if test.decision is Decision.DETECTED:
-        return "" if fail_on == "never" else "failure"
+        return "" if fail_on == "never" or not decides else "failure"
     if test.decision is Decision.WITHIN_MARGIN or isinstance(test, JointTest):
         return "" if test.decision is not Decision.NOT_TESTED else "skipped"
     if test.decision is Decision.ESTIMATED:
         return "skipped"
-    if fail_on == "not-within-margin":
+    if fail_on == "not-within-margin" and decides:
         return "failure"
     unclear = test.decision is Decision.NOT_TESTED or asks_for_margin(check.result)
     return "skipped" if unclear else ""
 
 
+def _kind(test: Finding | JointTest) -> str | None:
+    return None if isinstance(test, JointTest) else test.estimand.kind
+
+
 def _message(test: Finding | JointTest, result: AuditResult) -> str:
+    if isinstance(test, Finding) and test.withheld:
+        return "; ".join(note.message for note in test.notes)
     if test.decision is Decision.NOT_TESTED:
         return "; ".join(note.message for note in test.notes)
     if isinstance(test, JointTest):

@@ -9,30 +9,72 @@ import inspect
 import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
-from equipoise._checks import check_fraction, check_number, check_option, nearest, quoted
-from equipoise._typing import Multiplicity
+from equipoise._checks import (
+    check_columns,
+    check_fraction,
+    check_integer,
+    check_number,
+    check_option,
+    nearest,
+    quoted,
+)
+from equipoise._typing import DataKind, Layout, Multiplicity
 from equipoise.audits.audit import Audit
+from equipoise.data.metrics import AnyMetric, RateMetric, find_metrics
 from equipoise.exceptions import InvalidParameterError
+from equipoise.results.disclosure import MIN_CELL
 from equipoise.results.question import questions
 
-__all__ = ["Plan", "PlannedCheck", "parse_plan", "read_plan"]
+__all__ = ["Plan", "PlannedCheck", "check_roles", "parse_plan", "read_plan"]
 
 _TABLES = {
     "data": "where the table is and which column plays which part",
     "check": "one question, written [[check]]",
     "report": "title, order and multiplicity of the report",
+    "words": "what people, decisions and outcomes are called in sentences",
+    "labels": 'what people call the values of a group column: "sex.2" = "women"',
+}
+_WORDS = {
+    "people": 'who the rows are, such as "applicants"',
+    "selected": 'what "were ..." says of people with the label 1, such as "approved"',
+    "not_selected": 'the same of the others, such as "denied"',
+    "outcome": 'what people with outcome 1 did, such as "repaid the loan"',
+    "no_outcome": 'what the others did, such as "did not repay"',
 }
 _REPORT = {
     "title": "heading of the report",
+    "auditor": "who made the audit, for the first page",
+    "client": "who asked for it, for the first page",
     "order": "ids of the checks in the order of the report",
     "multiplicity": '"none", or "bonferroni" to share one level among the checks',
     "small_category": "share of all rows below which a group carries a note",
+    "min_cell": "rows that a group needs for its numbers to be printed or written; 5 by default",
     "alpha": 'the level to share when multiplicity = "bonferroni"; 0.05 by default',
+    "layout": '"nyc-ll144" for the tables of 6 RCNY 5-300 to 5-304, with the keys below',
+    "audit_date": "day of the bias audit, such as 2026-11-17",
+    "distribution_date": "day on which the tool was first used",
+    "data_kind": '"historical" or "test"',
+    "data_source": "where the data come from",
+    "data_explanation": "what the data are",
+    "test_data_reason": "why historical data were not used",
+    "test_data_method": "how the test data were made",
+    "exclusion_reason": "why categories under the minimum share are left out",
 }
+_BIAS_AUDIT = (
+    "audit_date",
+    "distribution_date",
+    "data_kind",
+    "data_source",
+    "data_explanation",
+    "test_data_reason",
+    "test_data_method",
+    "exclusion_reason",
+)
 _OWN = {
     "question": "which question is asked",
     "id": "name of the check",
@@ -82,6 +124,14 @@ class Plan:
         The level to share.
     small_category : float
         Groups with a smaller share of all rows carry a note.
+    min_cell : int
+        Groups with fewer rows are withheld from what is printed and written.
+    people : dict
+        Auditor and client, where they are named.
+    words, labels : dict
+        What people, events and groups are called in sentences.
+    bias_audit : dict, optional
+        With the layout "nyc-ll144": dates, and what is said of the data.
     """
 
     text: str
@@ -92,6 +142,11 @@ class Plan:
     multiplicity: Multiplicity = "none"
     alpha: float = 0.05
     small_category: float = 0.0
+    min_cell: int = MIN_CELL
+    people: dict[str, str] = field(default_factory=dict)
+    words: dict[str, str] = field(default_factory=dict)
+    labels: dict[str, str] = field(default_factory=dict)
+    bias_audit: dict[str, str] | None = None
 
 
 def read_plan(path: str | Path) -> Plan:
@@ -158,17 +213,27 @@ def parse_plan(text: str, *, name: str = "plan", folder: str | Path = ".") -> Pl
         content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise InvalidParameterError(f"{name} is not valid TOML: {error}.") from error
+    except RecursionError as error:
+        raise InvalidParameterError(f"{name} is nested too deeply for a plan.") from error
     source = _Source(text=text, name=name)
     source.check_keys(content, _TABLES, table="", place="the plan")
     path, roles = _data(content, source, Path(folder))
     checks = _checks(content, source)
+    for number, check in enumerate(checks, start=1):
+        try:
+            _metrics(check)
+        except InvalidParameterError as error:
+            where = source.line("check", "metric", number)
+            raise InvalidParameterError(f"{where}: check {check.id!r}: {error}") from error
     report = _table(content.get("report", {}), "report", source)
     source.check_keys(report, _REPORT, table="report", place="[report]")
     try:
         multiplicity: Multiplicity = report.get("multiplicity", "none")
         check_option("multiplicity", multiplicity, Multiplicity)
         alpha = check_fraction("alpha", report.get("alpha", 0.05))
+        min_cell = check_integer("min_cell", report.get("min_cell", MIN_CELL), low=1)
         small = check_number("small_category", report.get("small_category", 0.0), low=0, high=1)
+        rules = _bias_audit(report, roles, checks)
     except InvalidParameterError as error:
         raise InvalidParameterError(f"{name}, [report]: {error}") from error
     return Plan(
@@ -180,7 +245,41 @@ def parse_plan(text: str, *, name: str = "plan", folder: str | Path = ".") -> Pl
         multiplicity=multiplicity,
         alpha=alpha,
         small_category=small,
+        min_cell=min_cell,
+        people={role: str(report[role]) for role in ("auditor", "client") if role in report},
+        words=_words(content, source),
+        labels=_labels(content, source),
+        bias_audit=rules,
     )
+
+
+def _bias_audit(
+    report: dict[str, Any], roles: dict[str, Any], checks: Sequence[PlannedCheck]
+) -> dict[str, str] | None:
+    """Return the dates and words of the layout "nyc-ll144", or None."""
+    given = {key: str(report[key]) for key in _BIAS_AUDIT if key in report}
+    if "layout" not in report:
+        if given:
+            raise InvalidParameterError(f'`{next(iter(given))}` belongs to layout = "nyc-ll144".')
+        return None
+    check_option("layout", report["layout"], Layout)
+    asked = [check for check in checks if check.question == "impact_ratios"]
+    groups = [check_columns("group", check.group or roles.get("group", ())) for check in asked]
+    if not asked or any(len(group) != 2 for group in groups):
+        raise InvalidParameterError(
+            'layout = "nyc-ll144" needs a check of `impact_ratios` with two group columns, sex and'
+            " race/ethnicity."
+        )
+    if "data_kind" in given:
+        check_option("data_kind", given["data_kind"], DataKind)
+    for key in ("audit_date", "distribution_date"):
+        try:
+            date.fromisoformat(given.get(key, "2026-01-01")[:10])
+        except ValueError:
+            raise InvalidParameterError(
+                f"`{key}` must be a day such as 2026-11-17; got {given[key]!r}."
+            ) from None
+    return given
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -254,6 +353,41 @@ def _data(content: Mapping[str, Any], source: _Source, folder: Path) -> tuple[st
     return path if Path(path).is_absolute() else str(folder / path), roles
 
 
+def _words(content: Mapping[str, Any], source: _Source) -> dict[str, str]:
+    """Return the words of events as they follow "45% of them"."""
+    given = _table(content.get("words", {}), "words", source)
+    source.check_keys(given, _WORDS, table="words", place="[words]")
+    for key, value in given.items():
+        if not isinstance(value, str) or not value:
+            raise InvalidParameterError(
+                f"{source.line('words', key)}: `{key}` must be text, {_WORDS[key]}; got {value!r}."
+            )
+    return {
+        key: f"were {value}" if key in {"selected", "not_selected"} else value
+        for key, value in given.items()
+    }
+
+
+def _labels(content: Mapping[str, Any], source: _Source) -> dict[str, str]:
+    """Return the words of groups by ``column.value``, however the keys are quoted."""
+    labels: dict[str, str] = {}
+
+    def collect(table: Mapping[str, Any], before: str) -> None:
+        for key, value in table.items():
+            if isinstance(value, dict):
+                collect(value, f"{before}{key}.")
+            elif isinstance(value, str):
+                labels[f"{before}{key}"] = value
+            else:
+                raise InvalidParameterError(
+                    f"{source.line('labels', key)}: a label must be text, written"
+                    f' "sex.2" = "women"; got {value!r}.'
+                )
+
+    collect(_table(content.get("labels", {}), "labels", source), "")
+    return labels
+
+
 def _checks(content: Mapping[str, Any], source: _Source) -> list[PlannedCheck]:
     tables = content.get("check", [])
     if not isinstance(tables, list) or not tables:
@@ -308,6 +442,33 @@ def _check(table: object, number: int, source: _Source) -> PlannedCheck:
     return PlannedCheck(
         id=name, question=question, options=options, group=_columns(table, source, number)
     )
+
+
+def _metrics(check: PlannedCheck) -> list[AnyMetric]:
+    """Return the metrics of a check; raise for one that is not known."""
+    parameter = inspect.signature(questions()[check.question].function).parameters.get("metric")
+    if parameter is None or "Metric" not in str(parameter.annotation):
+        return []
+    return list(find_metrics(check.options.get("metric", parameter.default)))
+
+
+def check_roles(plan: Plan) -> None:
+    """Raise for a metric whose columns the plan does not name.
+
+    Parameters
+    ----------
+    plan : Plan
+        From `read_plan`.
+    """
+    for check in plan.checks:
+        for metric in _metrics(check):
+            needs = metric.roles if isinstance(metric, RateMetric) else getattr(metric, "needs", ())
+            for role in needs:
+                if not plan.roles.get(role):
+                    raise InvalidParameterError(
+                        f"Check {check.id!r}: the metric {metric.name!r} needs `{role}`; name its"
+                        " column under [data]."
+                    )
 
 
 def _columns(table: Mapping[str, Any], source: _Source, number: int) -> tuple[str, ...] | None:

@@ -5,7 +5,7 @@ import importlib.metadata
 import os
 import platform
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -17,14 +17,15 @@ from equipoise.audits.asking import Asking, ask_all, declare
 from equipoise.audits.audit import Audit
 from equipoise.audits.disparity.reference import External
 from equipoise.data.fingerprint import fingerprint
-from equipoise.exceptions import EquipoiseError
+from equipoise.exceptions import DataError, EquipoiseError, EstimationError
 from equipoise.plans.dossier import Check, Dossier
-from equipoise.plans.plan import Plan, PlannedCheck, parameters
+from equipoise.plans.plan import Plan, PlannedCheck, check_roles, parameters
 from equipoise.results.finding import Note
 from equipoise.results.question import find_question
 from equipoise.results.result import AuditResult
+from equipoise.results.words import Words
 
-__all__ = ["execute"]
+__all__ = ["created_now", "execute", "library_versions"]
 
 _LIBRARIES = ("numpy", "scipy", "scikit-learn", "narwhals", "duckdb", "pyarrow")
 
@@ -53,14 +54,19 @@ def execute(
     Raises
     ------
     EquipoiseError
-        The first error of a check, with the id of the check in front.
+        With the id of the check in front, for a wrong option, when no check can be answered or the
+        machine fails. A check that its data do not allow is listed in `failed`, beside the others.
 
     Notes
     -----
     With ``multiplicity = "bonferroni"`` each of m checks runs at level alpha / m. By the union
     bound, the chance that any check errs is then at most alpha if each keeps its own level.
     """
+    check_roles(plan)
     audit = Audit(plan.path, engine=engine, **plan.roles)
+    for planned in plan.checks:
+        for column in planned.group or ():
+            audit.table.check_column(column)
     every = [_options(plan, planned) for planned in plan.checks]
     questions = [*map(partial(_question, audit), plan.checks, every)]
 
@@ -70,21 +76,26 @@ def execute(
 
     *results, size = ask_all([*questions, _size(audit)], started=announce)
     checks = []
+    failed: dict[str, str] = {}
     for planned, options, result in zip(plan.checks, every, results, strict=True):
         if isinstance(result, EquipoiseError):
-            raise type(result)(f"Check {planned.id!r}: {result}") from result
+            of_data = isinstance(result, (DataError, EstimationError))
+            if not of_data or _all_failed(results):
+                raise type(result)(f"Check {planned.id!r}: {result}") from result
+            failed[planned.id] = str(result)
+            continue
         checks.append(
             Check(
                 id=planned.id,
                 question=planned.question,
                 options=options,
-                result=_small_marked(result, plan.small_category),
+                result=_in_words(_small_marked(result, plan.small_category), plan),
                 group=planned.group,
             )
         )
     return Dossier(
         title=plan.title,
-        created=_now(),
+        created=created_now(),
         plan=plan.text,
         multiplicity=plan.multiplicity,
         data={
@@ -92,10 +103,18 @@ def execute(
             "rows": size,
             "roles": plan.roles,
             "files": fingerprint(plan.path),
+            **plan.people,
+            **({} if plan.bias_audit is None else {"bias_audit": plan.bias_audit}),
         },
-        versions=_versions(engine),
+        versions=library_versions(engine),
         checks=tuple(checks),
+        min_cell=plan.min_cell,
+        failed=failed,
     )
+
+
+def _all_failed(results: Sequence[object]) -> bool:
+    return all(isinstance(result, EquipoiseError) for result in results)
 
 
 def _options(plan: Plan, planned: PlannedCheck) -> dict[str, Any]:
@@ -130,6 +149,12 @@ def _decoded(options: dict[str, Any]) -> dict[str, Any]:
     return options
 
 
+def _in_words(result: AuditResult, plan: Plan) -> AuditResult:
+    """Let the words of a plan take the place of those of the columns."""
+    given = result.words.to_dict() | plan.words | {"labels": plan.labels}
+    return replace(result, words=Words.from_dict(given))
+
+
 def _small_marked(result: AuditResult, share: float) -> AuditResult:
     """Add a note to every group that is a smaller share of the rows."""
     if not share:
@@ -150,14 +175,15 @@ def _small_marked(result: AuditResult, share: float) -> AuditResult:
     )
 
 
-def _now() -> str:
+def created_now() -> str:
     """The time in UTC; ``SOURCE_DATE_EPOCH`` makes a report reproducible byte by byte."""
     epoch = os.environ.get("SOURCE_DATE_EPOCH")
     moment = datetime.now(UTC) if epoch is None else datetime.fromtimestamp(int(epoch), UTC)
     return moment.strftime("%Y-%m-%d %H:%M UTC")
 
 
-def _versions(engine: Engine) -> dict[str, str]:
+def library_versions(engine: Engine) -> dict[str, str]:
+    """Return name and version of everything that computes."""
     names = (*_LIBRARIES, "pyspark") if engine == "spark" else _LIBRARIES
     return {
         "equipoise": __version__,

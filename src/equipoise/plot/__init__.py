@@ -15,8 +15,20 @@ __all__ = ["draw"]
 def draw(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes":
     """Draw a result with the picture that belongs to its audit."""
     axes: Axes = load(result.question.drawing)(result, ax=ax)
+    if ax is None:
+        _entitle(axes, result)
     _take_literally(axes)
     return axes
+
+
+def _entitle(axes: "Axes", result: "AuditResult") -> None:
+    """Write the question above a picture that does not have it."""
+    from equipoise.plot.intervals import in_lines
+    from equipoise.results.wording import question_words
+
+    figure = axes.get_figure(root=True)
+    if figure is not None and not axes.get_title(loc="left"):
+        figure.suptitle(in_lines(question_words(result)), x=0.01, ha="left", fontsize="medium")
 
 
 def _take_literally(axes: "Axes") -> None:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from equipoise.audits.scores.questions import Curve, ParityDetails
 from equipoise.exceptions import InvalidParameterError
-from equipoise.plot.intervals import new_axes
+from equipoise.plot.intervals import lines_height, name_lines, new_axes
 from equipoise.results.details import details_of
 from equipoise.results.formats import shortened
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from equipoise.results.result import AuditResult
 
-__all__ = ["before_after", "score_curves"]
+__all__ = ["before_after", "quality_intervals", "score_curves"]
 
 # Okabe-Ito colours; line styles repeat what the colour says.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -91,6 +91,41 @@ def before_after(before: "AuditResult", after: "AuditResult") -> "tuple[Axes, Ax
         score_curves(result, ax=axes)
         axes.set_title(name)
     return left, right
+
+
+def quality_intervals(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes":
+    """Draw what was estimated in each group with its interval, a block for each metric.
+
+    Parameters
+    ----------
+    result : AuditResult
+        Of `Audit.score_quality` or `Audit.policy`.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; by default a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+    """
+    records = result.details["groups"]
+    axes = new_axes(6.5, lines_height(len(records))) if ax is None else ax
+    if not records:
+        axes.text(0.5, 0.5, "not tested", ha="center", va="center", transform=axes.transAxes)
+        return axes
+    metrics = list(dict.fromkeys(record["metric"] for record in records))
+    for k, record in enumerate(records):
+        colour = COLOURS[metrics.index(record["metric"]) % len(COLOURS)]
+        hollow = record.get("score") == "baseline"
+        axes.plot([record["low"], record["high"]], [k, k], color=colour, lw=1.6)
+        axes.plot(record["estimate"], k, "o", color=colour, ms=6, mfc="white" if hollow else colour)
+    labels = [
+        f"{record['metric']}, {shortened(record['group'], 30)}"
+        + (" (baseline)" if record.get("score") == "baseline" else "")
+        for record in records
+    ]
+    name_lines(axes, labels)
+    axes.set_xlabel("value, with its interval")
+    return axes
 
 
 def _diagonal(axes: "Axes", curves: list[Curve]) -> None:

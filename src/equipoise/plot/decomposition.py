@@ -8,9 +8,9 @@ from equipoise._checks import check_option
 from equipoise._typing import BenefitKind, FloatArray
 from equipoise.audits.inequality.questions import InequalityDetails
 from equipoise.exceptions import InvalidParameterError
-from equipoise.plot.intervals import new_axes
+from equipoise.plot.intervals import name_lines, narrow, new_axes
 from equipoise.results.details import details_of
-from equipoise.results.formats import shortened
+from equipoise.results.formats import number, shortened
 from equipoise.stats.inequality.cap import KappaScheme
 from equipoise.stats.inequality.geometry import domain_triangle, index_from_mean, turning_point
 
@@ -37,42 +37,46 @@ def decomposition(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes":
     Returns
     -------
     matplotlib.axes.Axes
-        A pair of bars for each group, on a logarithmic axis: between parts are often a hundredth
-        of within parts.
+        A pair of bars for each group. Between parts are often a hundredth of within parts, so the
+        numbers stand beside the bars.
     """
     details = details_of(result.details, InequalityDetails)
     records = details.contributions or [
         {"group": "everybody", "within": details.within, "between": None}
     ]
-    axes = new_axes(7.5, 1.6 + 0.55 * len(records)) if ax is None else ax
-    ends = [
-        value
-        for record in records
-        for part in ("within", "between")
-        if record[part] is not None
-        for value in (record[part]["estimate"], record[part]["ci_high"])
-        if value
-    ]
-    largest = max(ends, default=1.0)
-    floor = largest * 1e-6
+    lines = (0.95 if narrow() else 0.55) * len(records)
+    axes = new_axes(8.5, 1.9 + lines) if ax is None else ax
     for row, record in enumerate(records):
         for part, colour, offset in (("within", WITHIN, -0.19), ("between", BETWEEN, 0.19)):
             numbers = record[part]
-            if numbers is None:
-                continue
-            y = row + offset
-            axes.barh(y, max(numbers["estimate"], floor), height=0.34, color=colour, lw=0)
-            high = numbers["ci_high"]
-            if high is not None:
-                low = max(numbers["ci_low"] or 0.0, floor)
-                axes.plot([low, max(high, floor)], [y, y], color=INK, lw=1.2)
-    axes.set_xscale("log")
-    axes.set_xlim(floor, largest * 2.0)
-    axes.set_yticks(range(len(records)), [shortened(record["group"], 48) for record in records])
-    axes.set_ylim(len(records) - 0.5, -0.5)
-    axes.set_xlabel(f"contribution to the index of order {details.order:g} (log scale)")
+            if numbers is not None:
+                _part(axes, row + offset, numbers, colour)
+    axes.axvline(0.0, color=INK, lw=0.8)
+    low, high = axes.get_xlim()
+    axes.set_xlim(low, high + (1.1 if narrow() else 0.35) * (high - low))
+    name_lines(axes, [shortened(record["group"], 48) for record in records], above=0.38)
+    axes.set_xlabel(f"contribution to the index of order {details.order:g}")
     _legend(axes, [(WITHIN, "within group"), (BETWEEN, "between groups")])
     return axes
+
+
+def _part(axes: "Axes", y: float, numbers: dict[str, Any], colour: str) -> None:
+    """Draw a part of the index with its interval, and write its value beside it."""
+    low, high = numbers["ci_low"], numbers["ci_high"]
+    axes.barh(y, numbers["estimate"], height=0.34, color=colour, lw=0)
+    if high is not None:
+        axes.plot([low or 0.0, high], [y, y], color=INK, lw=1.2)
+    text = number(numbers["estimate"])
+    if high is not None:
+        text += f" [{number(low)}, {number(high)}]"
+    end = max(numbers["estimate"], high or 0.0)
+    axes.annotate(
+        *(text, (end, y)),
+        xytext=(4, 0),
+        textcoords="offset points",
+        va="center",
+        fontsize="x-small" if narrow() else "small",
+    )
 
 
 def error_plane(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes":

@@ -6,7 +6,7 @@ import numpy as np
 
 from equipoise.audits.improvement.questions import ImprovementDetails
 from equipoise.exceptions import InvalidParameterError
-from equipoise.plot.intervals import new_axes
+from equipoise.plot.intervals import NARROW, narrow, new_axes
 from equipoise.results.details import details_of
 from equipoise.results.formats import shortened
 
@@ -16,7 +16,13 @@ if TYPE_CHECKING:
     from equipoise.results.finding import Finding
     from equipoise.results.result import AuditResult
 
-__all__ = ["delta_curves", "improvement", "improvement_plane", "split_p_values"]
+__all__ = [
+    "delta_curves",
+    "improvement",
+    "improvement_plane",
+    "loss_frontier",
+    "split_p_values",
+]
 
 STATUS_QUO, CANDIDATE, GREY = "#D55E00", "#0072B2", "#444444"
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
@@ -41,10 +47,18 @@ def improvement(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes":
         return improvement_plane(result, ax=ax)
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(12.0, 4.2), layout="constrained")
-    first, second, third = figure.subplots(1, 3, width_ratios=(1.2, 0.9, 1.1))
+    steps = bool(details_of(result.details, ImprovementDetails).frontier)
+    widths = (1.2, 0.9, 1.1, 1.0) if steps else (1.2, 0.9, 1.1)
+    if narrow():
+        figure = Figure(figsize=(NARROW, 4.0 * len(widths)), layout="constrained")
+        first, second, third, *rest = figure.subplots(len(widths), 1)
+    else:
+        figure = Figure(figsize=(15.0 if steps else 12.0, 4.2), layout="constrained")
+        first, second, third, *rest = figure.subplots(1, len(widths), width_ratios=widths)
     split_p_values(result, ax=second)
     delta_curves(result, ax=third)
+    if rest:
+        loss_frontier(result, ax=rest[0])
     return improvement_plane(result, ax=first)
 
 
@@ -121,7 +135,9 @@ def split_p_values(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes"
     axes = new_axes(4.0, 4.2) if ax is None else ax
     splits = _details(result).splits
     number = np.arange(1, len(splits) + 1)
-    for k, finding in enumerate(result.findings):
+    # Those of the requirements come last.
+    asked = result.findings[-len(splits[0]["criteria"]) :]
+    for k, finding in enumerate(asked):
         p = [split["criteria"][k]["p_value"] for split in splits]
         axes.plot(
             number,
@@ -177,6 +193,44 @@ def delta_curves(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes":
     axes.set_ylim(0.0, 1.02)
     axes.set_xlabel("improvement delta")
     axes.set_ylabel("p-value")
+    _plain_legend(axes)
+    return axes
+
+
+def loss_frontier(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes":
+    """Draw the reduction of the gap that is shown at every tolerated loss.
+
+    Everything on and below the staircase is shown at once, whichever loss is chosen later.
+
+    Parameters
+    ----------
+    result : AuditResult
+        Of an improvability audit with a frontier.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; by default a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+    """
+    axes = new_axes(5.0, 4.2) if ax is None else ax
+    details = _details(result)
+    if not details.frontier:
+        raise InvalidParameterError("there is no frontier to draw; ask with `frontier=True`.")
+    loss = np.array([step["loss"] for step in details.frontier])
+    reduction = np.array([step["reduction"] for step in details.frontier])
+    end = float(loss[-1]) * 1.15 or 0.01
+    x, y = np.append(loss, end), np.append(reduction, reduction[-1])
+    axes.step(x, y, where="post", color=CANDIDATE, lw=1.6, label="shown, all at once")
+    axes.fill_between(x, 0.0, y, step="post", color=CANDIDATE, alpha=0.15)
+    axes.plot(loss, reduction, "o", color=CANDIDATE, ms=4)
+    asked = details.accuracy_loss
+    if asked is not None and details.margin_scale == "absolute" and asked <= end:
+        axes.axvline(asked, color=STATUS_QUO, lw=1.0, ls="--", label="loss stated beforehand")
+    axes.set_xlim(0.0, end)
+    axes.set_ylim(bottom=0.0)
+    axes.set_xlabel(f"loss of {details.noun}, at most", parse_math=False)
+    axes.set_ylabel("reduction of the gap, at least")
     _plain_legend(axes)
     return axes
 

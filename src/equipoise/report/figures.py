@@ -4,18 +4,21 @@ import io
 import re
 import warnings
 import xml.etree.ElementTree as ET
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, cast
 
 from markupsafe import Markup
 
+from equipoise.plot.intervals import NARROW
+from equipoise.plot.overview import overview, overview_groups, overview_results
 from equipoise.results.formats import printable
 from equipoise.results.result import AuditResult
-from equipoise.results.wording import finding_words, picture_words
+from equipoise.results.wording import finding_words, headline, metric_words, picture_words
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["figure"]
+__all__ = ["figure", "overview_figure"]
 
 SVG = "http://www.w3.org/2000/svg"
 XLINK = "http://www.w3.org/1999/xlink"
@@ -60,7 +63,7 @@ _RC = {
 
 
 def figure(result: AuditResult, *, prefix: str) -> Markup:
-    """Draw a result as an ``<svg>`` element.
+    """Draw a result as two ``<svg>`` elements: one for a page, one for a phone.
 
     Parameters
     ----------
@@ -72,18 +75,54 @@ def figure(result: AuditResult, *, prefix: str) -> Markup:
     Returns
     -------
     markupsafe.Markup
-        The element; text from the data is escaped, hover titles give the values.
+        The elements, of which the page shows one; text from the data is escaped, hover titles give
+        the values.
     """
+
+    def draw() -> "Figure":
+        return cast("Figure", result.plot().get_figure(root=True))
+
     title, description = picture_words(result)
-    root = ET.fromstring(_drawn(result))  # noqa: S314  (our own drawing, not foreign XML)
+    drawn = []
+    for wide in (True, False):
+        name = prefix if wide else f"{prefix}-narrow"
+        root = _scalable(draw, name, wide=wide)
+        _hover(root, result, name)
+        drawn.append(_told(root, name, title, description, wide=wide))
+    return Markup("").join(drawn)
+
+
+def overview_figure(results: Sequence[AuditResult]) -> Markup | None:
+    """Draw groups by metrics, for a page and for a phone; None where no result compares shares."""
+    chosen = overview_results(results)
+    if not chosen or not overview_groups(chosen):
+        return None
+    nouns = ", ".join(metric_words(result) for result in chosen)
+    described = " ".join(headline(result) for result in chosen)
+    title = f"Every group and metric: {nouns}"
+    return Markup("").join(
+        _told(
+            _scalable(lambda: overview(chosen), name, wide=wide), name, title, described, wide=wide
+        )
+        for name, wide in (("overview", True), ("overview-narrow", False))
+    )
+
+
+def _scalable(draw: "Callable[[], Figure]", prefix: str, *, wide: bool) -> ET.Element:
+    """Return a drawing as an element whose names are its own and whose colours are the page's."""
+    root = ET.fromstring(_drawn(draw, wide=wide))  # noqa: S314  (our own drawing, not foreign XML)
     # The style that matplotlib adds speaks of every element of the page.
     _remove(root, ("metadata", "style"))
     _prefix(root, prefix)
     _colour(root)
-    _hover(root, result, prefix)
+    return root
+
+
+def _told(root: ET.Element, prefix: str, title: str, description: str, *, wide: bool) -> Markup:
+    """Give a drawing a title and a description for those who cannot see it."""
     for name in ("width", "height", "version"):
         root.attrib.pop(name, None)
-    root.set("class", "figure")
+    root.set("class", "figure wide" if wide else "figure narrow")
     root.set("role", "img")
     root.set("aria-labelledby", f"{prefix}-title {prefix}-desc")
     for position, (tag, text) in enumerate((("title", title), ("desc", description))):
@@ -95,16 +134,16 @@ def figure(result: AuditResult, *, prefix: str) -> Markup:
     return Markup(ET.tostring(root, encoding="unicode"))  # noqa: S704  (serialised, so escaped)
 
 
-def _drawn(result: AuditResult) -> str:
-    from matplotlib import rc_context
+def _drawn(draw: "Callable[[], Figure]", *, wide: bool) -> str:
+    from matplotlib import rc_context, rcParamsDefault
 
+    size = rcParamsDefault["figure.figsize"] if wide else (NARROW, 4.0)
     buffer = io.StringIO()
-    with rc_context(_RC), warnings.catch_warnings():
+    with rc_context(_RC | {"figure.figsize": size}), warnings.catch_warnings():
         # The browser draws the text with its own fonts; matplotlib's need not have the glyph.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         warnings.filterwarnings("ignore", message="Matplotlib currently does not support")
-        drawing = cast("Figure", result.plot().get_figure(root=True))
-        drawing.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
+        draw().savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
     return printable(buffer.getvalue())
 
 

@@ -2,17 +2,19 @@
 
 import base64
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from typing import Any, Literal
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from equipoise.plans.answer import answer
 from equipoise.plans.dossier import Check, Dossier
 from equipoise.plans.gate import Outcome, outcome
 from equipoise.report.explorer import explorer_state
-from equipoise.report.figures import figure
+from equipoise.report.figures import figure, overview_figure
+from equipoise.report.ll144 import bias_audit
 from equipoise.report.sections import sections
 from equipoise.results import formats, wording
 from equipoise.results.assumptions import assumptions
@@ -75,6 +77,7 @@ def html_report(dossier: Dossier) -> str:
         The page. Text that comes from the data or the plan is escaped, and a content security
         policy allows the page's own script only.
     """
+    dossier = dossier.disclosed()
     environment = Environment(
         loader=PackageLoader("equipoise.report"),
         autoescape=True,
@@ -91,6 +94,9 @@ def html_report(dossier: Dossier) -> str:
         multiplicity=wording.multiplicity_words(
             [check.result.alpha for check in dossier.checks], dossier.multiplicity
         ),
+        answer=answer(dossier),
+        bias_audit=None if (rules := bias_audit(dossier)) is None else Markup(rules.html()),  # noqa: S704  (escaped there)
+        overview=overview_figure([check.result for check in dossier.checks]),
         explorer=explorer_state([check.result for check in dossier.checks]),
         script=Markup(script),  # noqa: S704  (ours)
         style=Markup(style),  # noqa: S704  (ours)
@@ -107,7 +113,9 @@ def _view(check: Check) -> dict[str, Any]:
     result = check.result
     _, notes = footnotes(result)
     shown = outcome(result)
-    columns = _columns(result)
+    # What is told beside a finding has a table of its own.
+    told = replace(result, findings=result.lines)
+    columns = _columns(told)
     return {
         "check": check,
         "result": result,
@@ -126,11 +134,11 @@ def _view(check: Check) -> dict[str, Any]:
                 decision=formats.decision_word(finding.decision, result.question.words),
                 marks=tuple(notes.index(note) + 1 for note in finding.notes),
             )
-            for k, finding in enumerate(result.findings)
+            for k, finding in enumerate(told.findings)
         ],
-        "caption": _caption(result),
+        "caption": _caption(told),
         "decisions": sorted(
-            {formats.decision_word(f.decision, result.question.words) for f in result.findings}
+            {formats.decision_word(f.decision, result.question.words) for f in told.findings}
         ),
         "tables": [] if (tables := result.question.tables) is None else load(tables)(result),
         "notes": notes,
@@ -145,8 +153,7 @@ def _columns(result: AuditResult) -> list[Column]:
     the adjusted one, and a reference value that never changes, are not repeated.
     """
     findings = result.findings
-    values = {entry["group"]: entry for entry in result.details.values}
-    known = [values.get(f.group) for f in findings]
+    known = [result.details.value_of(f) for f in findings]
     own = [_number(entry and entry["group_value"]) for entry in known]
     target = [_number(entry and entry["target_value"]) for entry in known]
     raw = [Cell(text=formats.p_value(f.p_value_raw), value=f.p_value_raw) for f in findings]
@@ -156,8 +163,8 @@ def _columns(result: AuditResult) -> list[Column]:
     columns = [
         _words("Estimand", [f.estimand.words for f in findings]),
         _words("Compared with", [f.reference for f in findings]),
-        Column(name="n", cells=[Cell(text=f"{f.n:,}", value=f.n) for f in findings]),
-        Column(name="Value", cells=own if values else []),
+        Column(name="n", cells=[_count(f) for f in findings]),
+        Column(name="Value", cells=own if any(known) else []),
         Column(name="Reference value", cells=target if len(set(target)) > 1 else []),
         Column(name="Estimate", cells=[_number(f.estimate) for f in findings]),
         Column(name="Low", cells=_bounds(low, findings)),
@@ -173,6 +180,12 @@ def _columns(result: AuditResult) -> list[Column]:
 def _words(name: str, texts: list[str]) -> Column:
     varies = len(set(texts)) > 1
     return Column(name=name, kind="text", cells=[Cell(text=text) for text in texts if varies])
+
+
+def _count(finding: Finding) -> Cell:
+    if finding.withheld:
+        return Cell(text=formats.count(finding))
+    return Cell(text=f"{finding.n:,}", value=finding.n)
 
 
 def _number(value: float | None) -> Cell:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from equipoise.audits.improvement.questions import ImprovementDetails
+from equipoise.audits.improvement.questions import ImprovementDetails, NecessityDetails
 from equipoise.results.details import details_of
 from equipoise.results.formats import number, p_value
 from equipoise.results.result import AuditResult
@@ -58,4 +58,75 @@ def improvement_tables(result: AuditResult) -> tuple[PlainTable, ...]:
             for name, delta in details.deltas.items()
         ),
     )
-    return by_split, deltas
+    return (*_steps(result), by_split, deltas, *_candidates(details), *_frontier(details))
+
+
+def _steps(result: AuditResult) -> tuple[PlainTable, ...]:
+    """The steps of a necessity argument, and what was searched."""
+    details = result.details
+    if not isinstance(details, NecessityDetails):
+        return ()
+    steps = PlainTable(
+        caption="The argument in three steps",
+        columns=("Question", "Answer"),
+        rows=tuple((step["question"], step["answer"]) for step in details.steps),
+    )
+    search = details.search
+    words = {
+        "candidates": "Candidates tried",
+        "order_rule": "Order of the tests",
+        "splits": "Splits",
+        "train_fraction": "Share of rows to build on",
+        "validation_fraction": "Share of those that only choose",
+        "seed": "Seed",
+        "features": "Features",
+        "not_searched": "Not searched",
+    }
+    searched = PlainTable(
+        caption="What was searched",
+        columns=("What", "How"),
+        rows=tuple((label, _written(search.get(key))) for key, label in words.items()),
+    )
+    return steps, searched
+
+
+def _written(value: object) -> str:
+    if isinstance(value, list):
+        names = [str(item) for item in value]
+        return f"{len(names)}: {', '.join(names)}" if names else "none"
+    return number(value) if isinstance(value, float) else str(value)
+
+
+def _candidates(details: ImprovementDetails) -> tuple[PlainTable, ...]:
+    if not details.candidates:
+        return ()
+    return (
+        PlainTable(
+            caption=f"Candidates tried ({details.order_rule})",
+            columns=("Candidate", "Rank", "p, adjusted", "State"),
+            rows=tuple(
+                (
+                    row["name"],
+                    "" if row["rank"] is None else number(float(row["rank"])),
+                    "" if row["p_adjusted"] is None else p_value(row["p_adjusted"]),
+                    row["state"],
+                )
+                for row in details.candidates
+            ),
+        ),
+    )
+
+
+def _frontier(details: ImprovementDetails) -> tuple[PlainTable, ...]:
+    if not details.frontier:
+        return ()
+    return (
+        PlainTable(
+            caption="Reduction of the gap that is shown at every tolerated loss, all at once",
+            columns=("Loss of at most", "Reduction of at least", "By"),
+            rows=tuple(
+                (number(step["loss"]), number(step["reduction"]), step["candidate"] or "none")
+                for step in details.frontier
+            ),
+        ),
+    )

@@ -91,9 +91,9 @@ def _independence(result: "AuditResult") -> Assumption:
 
 
 def _sizes(result: "AuditResult") -> Assumption:
-    untested = sum(f.decision is Decision.NOT_TESTED for f in result.findings)
-    noted = sum(bool(f.notes) for f in result.findings) - untested
-    seen = f"{untested} of {len(result.findings)} were not tested"
+    untested = sum(f.decision is Decision.NOT_TESTED for f in result.lines)
+    noted = sum(bool(f.notes) for f in result.lines) - untested
+    seen = f"{untested} of {len(result.lines)} were not tested"
     if noted > 0:
         seen += f", {noted} more carry a note"
     return Assumption(

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
-from typing import Any, TypedDict, TypeVar
+from typing import Any, NotRequired, TypedDict, TypeVar
 
 from equipoise.exceptions import InvalidParameterError
+from equipoise.results.finding import Finding
 
 __all__ = ["IN_MEMORY", "Details", "GroupValue", "details_of"]
 
@@ -12,9 +13,10 @@ D = TypeVar("D", bound="Details")
 
 
 class GroupValue(TypedDict):
-    """The metric of one group and of what it is compared with."""
+    """The metric of one group and of what it is compared with; named where there are several."""
 
     group: str
+    metric: NotRequired[str]
     group_value: float | None
     target_value: float | None
     se: float | None
@@ -46,6 +48,14 @@ class Details:
     bounds: list[float] | None = None
     n_clusters: int | None = None
     values: list[GroupValue] = field(default_factory=list)
+
+    def value_of(self, finding: Finding) -> GroupValue | None:
+        """Return the values behind a finding, where it compares a group with another."""
+        metric = finding.estimand.metric
+        for value in self.values:
+            if value["group"] == finding.group and value.get("metric", metric) == metric:
+                return value
+        return None
 
     def __getitem__(self, name: str) -> Any:
         if name not in self.__dataclass_fields__:

@@ -5,8 +5,42 @@ from typing import Literal, Self, TypeAlias
 __all__ = ["Estimand", "EstimandKind"]
 
 EstimandKind: TypeAlias = Literal[
-    "gap", "gain", "gap reduction", "bias", "outcome", "index", "contribution", "contrast", "value"
+    "gap",
+    "gain",
+    "gap reduction",
+    "change",
+    "gap change",
+    "gap growth",
+    "raw gap",
+    "gap among alike",
+    "part of the gap",
+    "bias",
+    "outcome",
+    "index",
+    "contribution",
+    "contrast",
+    "order",
+    "segment",
+    "value",
+    "effect",
+    "predicted",
+    "error",
+    "correction",
+    "remaining",
+    "slope",
+    "slope difference",
+    "ranking",
+    "ranking difference",
 ]
+
+_NAMED_BY_METRIC = {
+    "order",
+    "segment",
+    *("bias", "outcome", "index", "contribution", "contrast", "value"),
+    *("effect", "predicted", "error", "correction", "remaining", "slope", "slope difference"),
+    *("ranking", "ranking difference"),
+}
+"""Kinds whose metric is already what a person says: nothing is added to it."""
 
 
 class Estimand(str):
@@ -62,4 +96,4 @@ class Estimand(str):
 def _suffix(kind: EstimandKind, scale: str | None) -> str:
     if kind == "gap":
         return scale or ""
-    return kind if kind in {"gain", "gap reduction"} else ""
+    return "" if kind in _NAMED_BY_METRIC else kind

@@ -91,6 +91,8 @@ class Finding:
         What the group is compared with.
     notes : tuple of Note
         Remarks on this line.
+    withheld : bool
+        Whether the numbers were left out because the group is too small to be told.
     """
 
     group: str
@@ -105,6 +107,7 @@ class Finding:
     p_value_raw: float | None = None
     reference: str = ""
     notes: tuple[Note, ...] = ()
+    withheld: bool = False
 
     def __post_init__(self) -> None:
         estimand: object = self.estimand
@@ -116,7 +119,14 @@ class Finding:
                 raise InvalidParameterError(
                     f"`{name}` of {self.group!r} must be finite; got {value}."
                 )
-        if self.decision is Decision.NOT_TESTED:
+        self._check_decision()
+
+    def _check_decision(self) -> None:
+        """Raise if the decision does not go with the numbers."""
+        if self.withheld:
+            if self.estimate is not None or self.p_value is not None or self.ci is not None:
+                raise InvalidParameterError(f"{self.group!r} is withheld but has numbers.")
+        elif self.decision is Decision.NOT_TESTED:
             if self.estimate is not None or self.p_value is not None:
                 raise InvalidParameterError(f"{self.group!r} is not tested but has an estimate.")
             if not self.notes:

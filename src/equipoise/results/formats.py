@@ -1,14 +1,16 @@
 """How a person reads a number, an interval, a name and a decision."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from equipoise._numbers import number, p_value
-from equipoise.results.finding import ConfidenceInterval, Decision, JointTest
+from equipoise.results.finding import ConfidenceInterval, Decision, Finding, JointTest
 
 __all__ = [
+    "count",
     "decision_word",
     "interval",
     "joint_line",
+    "listed",
     "number",
     "p_value",
     "printable",
@@ -44,6 +46,12 @@ def with_article(noun: str) -> str:
     return f"{'an' if noun[:1].lower() in 'aeiou' else 'a'} {noun}"
 
 
+def listed(names: Iterable[str]) -> str:
+    """List names as people do: a, b and c."""
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last
+
+
 def shortened(name: str, width: int = 60) -> str:
     """Cut a name from the data to `width` characters; the table has it in full."""
     return name if len(name) <= width else name[: width - 1] + "…"
@@ -59,12 +67,18 @@ def printable(text: str) -> str:
     )
 
 
+def count(finding: Finding) -> str:
+    """Write the rows of a finding, unless they are too few to be told."""
+    return "withheld" if finding.withheld else f"{finding.n}"
+
+
 def joint_line(joint: JointTest) -> str:
     """Write the joint test on one line."""
     if joint.p_value is None:
         return f"Joint: {joint.null}: not tested"
-    df = "" if joint.df is None else f", df {joint.df:g}"
+    statistic = "" if joint.statistic is None else f"statistic {number(joint.statistic)}, "
+    df = "" if joint.df is None else f"df {joint.df:g}, "
     return (
-        f"Joint: {joint.null}: statistic {number(joint.statistic)}{df},"
-        f" p {p_value(joint.p_value)}, {decision_word(joint.decision)}"
+        f"Joint: {joint.null}: {statistic}{df}"
+        f"p {p_value(joint.p_value)}, {decision_word(joint.decision)}"
     )

@@ -13,6 +13,7 @@ from equipoise._checks import nearest, quoted
 from equipoise.exceptions import InvalidParameterError
 from equipoise.results.assumptions import Assumption
 from equipoise.results.details import Details
+from equipoise.results.estimand import EstimandKind
 from equipoise.results.finding import Decision
 
 if TYPE_CHECKING:
@@ -65,12 +66,20 @@ class Question:
         Where the function of further tables of the report is.
     needs_labels : bool
         Whether an answer rests on outcomes being known for everybody.
+    own_strata : bool
+        Whether the role `strata` has a meaning of its own here, such as blocks of an experiment.
     one_claim : bool
         Whether findings are requirements of one claim, so that only the joint test counts.
     equivalence : bool
         Whether the question is "is everybody within the margin?".
+    gate_kind : str, optional
+        Kind of the estimands that gates on margins and on growth look at; by default all findings
+        count for a margin, and none for growth.
     words : mapping of Decision to str
         Words for decisions where they differ from the usual ones.
+    parts : tuple of str
+        Kinds of estimands that are told beside the finding of their group, on one line, unless
+        they are detected.
     """
 
     name: str
@@ -87,9 +96,12 @@ class Question:
     assumptions: tuple[Assumption, ...] = ()
     tables: str | None = None
     needs_labels: bool = True
+    own_strata: bool = False
     one_claim: bool = False
     equivalence: bool = False
+    gate_kind: EstimandKind | None = None
     words: Mapping[Decision, str] = field(default_factory=dict)
+    parts: tuple[str, ...] = ()
 
     @property
     def function(self) -> Callable[..., Any]:

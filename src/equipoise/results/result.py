@@ -3,12 +3,15 @@
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from equipoise._names import GroupName
 from equipoise.exceptions import InvalidParameterError
 from equipoise.results import tables
 from equipoise.results.details import Details
+from equipoise.results.disclosure import MIN_CELL, disclosed
 from equipoise.results.estimand import Estimand
 from equipoise.results.finding import ConfidenceInterval, Decision, Finding, JointTest, Note
 from equipoise.results.question import Question, find_question
+from equipoise.results.words import Words
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -63,6 +66,10 @@ class AuditResult:
     details : Details or dict
         Numbers beyond the table: a typed record that also reads as a dictionary; its names are
         documented with each audit. `to_dict` leaves out what lives in memory only.
+    words : Words
+        What columns, labels and people are called, and which decision is good for them.
+    queries : tuple of str
+        What was sent to the engine; see `sql`. They live in memory only.
     """
 
     audit: str
@@ -75,6 +82,8 @@ class AuditResult:
     joint: JointTest | None = None
     notes: tuple[Note, ...] = ()
     details: Details = field(default_factory=dict)  # type: ignore[assignment]
+    words: Words = field(default_factory=Words)
+    queries: tuple[str, ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
         details: object = self.details
@@ -85,6 +94,16 @@ class AuditResult:
     def question(self) -> Question:
         """The question that this result answers."""
         return find_question(self.audit)
+
+    @property
+    def lines(self) -> tuple[Finding, ...]:
+        """The findings with a line of their own; the others are told beside that of their group."""
+        parts = self.question.parts
+        return tuple(
+            finding
+            for finding in self.findings
+            if finding.estimand.kind not in parts or finding.decision is Decision.DETECTED
+        )
 
     @property
     def all_or_nothing(self) -> bool:
@@ -148,12 +167,15 @@ class AuditResult:
             "findings": [
                 _record(finding)
                 | _parts(finding.estimand)
+                | _named(finding)
+                | {"withheld": finding.withheld}
                 | {"notes": [_note(note) for note in finding.notes]}
                 for finding in self.findings
             ],
             "joint": joint,
             "notes": [_note(note) for note in self.notes],
             "details": self.details.to_dict(),
+            "words": self.words.to_dict(),
         }
 
     @classmethod
@@ -172,7 +194,39 @@ class AuditResult:
             joint=None if joint is None else _joint(joint),
             notes=_notes(data["notes"]),
             details=data["details"],
+            words=Words.from_dict(data.get("words", {})),
         )
+
+    def disclosed(self, *, min_cell: int = MIN_CELL) -> "AuditResult":
+        """Return the result without the numbers of groups of fewer than `min_cell` rows.
+
+        Further groups are left out where the count of such a group would follow from theirs. Use
+        it before a result leaves those who may see the rows; the command line always does.
+
+        Parameters
+        ----------
+        min_cell : int, default 5
+            Rows that a group needs; 1 withholds nothing.
+
+        Returns
+        -------
+        AuditResult
+            Withheld findings keep their group and decision, and `withheld` is true.
+        """
+        return disclosed(self, min_cell)
+
+    def sql(self) -> list[str]:
+        """Return the queries behind the result, in the order in which they were sent.
+
+        Questions that are asked together share them.
+
+        Returns
+        -------
+        list of str
+            SQL as DuckDB or the database got it; for Spark the formatted plan. Empty for a result
+            that was read from a file, or made of cells.
+        """
+        return list(self.queries)
 
     def plot(self, *, ax: "Axes | None" = None) -> "Axes":
         """Draw the result; returns the matplotlib axes."""
@@ -206,7 +260,7 @@ def _record(finding: Finding) -> dict[str, Any]:
         "p_value": finding.p_value,
         "p_value_raw": finding.p_value_raw,
         "decision": finding.decision.value,
-        "n": finding.n,
+        "n": None if finding.withheld else finding.n,
         "reference": finding.reference,
         "method": finding.method,
         "notes": "; ".join(note.message for note in finding.notes),
@@ -222,6 +276,10 @@ def _notes(records: list[dict[str, str]]) -> tuple[Note, ...]:
 
 
 def _finding(record: dict[str, Any]) -> Finding:
+    for name in ("estimate", "ci_low", "ci_high", "statistic", "p_value", "p_value_raw", "n"):
+        value = record[name]
+        if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float))):
+            raise TypeError(f"{name} must be a number")
     ci = None
     if record["confidence_level"] is not None:
         ci = ConfidenceInterval(
@@ -229,14 +287,33 @@ def _finding(record: dict[str, Any]) -> Finding:
             high=record["ci_high"],
             confidence_level=record["confidence_level"],
         )
-    plain = ("group", "estimate", "statistic", "p_value", "p_value_raw", "n")
+    plain = ("estimate", "statistic", "p_value", "p_value_raw", "method")
     return Finding(
-        **{name: record[name] for name in (*plain, "reference", "method")},
+        **{name: record[name] for name in plain},
+        n=record["n"] or 0,
+        withheld=record.get("withheld", False),
+        group=_name(record, "group"),
+        reference=_name(record, "reference"),
         estimand=_estimand(record),
         decision=_decision(record),
         ci=ci,
         notes=_notes(record["notes"]),
     )
+
+
+def _named(finding: Finding) -> dict[str, list[list[str]] | None]:
+    """Write the columns and labels of the group and of what it is compared with."""
+    return {
+        f"{role}_parts": [list(part) for part in name.parts]
+        if isinstance(name, GroupName)
+        else None
+        for role, name in (("group", finding.group), ("reference", finding.reference))
+    }
+
+
+def _name(record: dict[str, Any], role: str) -> str:
+    parts = record.get(f"{role}_parts")
+    return record[role] if parts is None else GroupName((c, label) for c, label in parts)
 
 
 def _parts(estimand: Estimand) -> dict[str, str | None]:

@@ -5,17 +5,19 @@ from typing import TYPE_CHECKING
 
 from equipoise._typing import Multiplicity
 from equipoise.results.finding import Decision, Finding
-from equipoise.results.formats import decision_word, number, p_value, shortened
+from equipoise.results.formats import decision_word, interval, listed, number, p_value, shortened
+from equipoise.results.sentences import LEADING, group_words, least
 
 if TYPE_CHECKING:
     from equipoise.results.result import AuditResult
 
 __all__ = [
     "amount",
+    "compared_noun",
     "decided",
     "estimated",
     "finding_words",
-    "gap",
+    "gap_metrics",
     "headline",
     "joint_detected",
     "joint_p",
@@ -25,6 +27,7 @@ __all__ = [
     "metric_words",
     "multiplicity_words",
     "names",
+    "parts_words",
     "picture_words",
     "question_words",
     "reference_words",
@@ -40,6 +43,8 @@ def question_words(result: "AuditResult") -> str:
 
 def finding_words(finding: Finding, result: "AuditResult") -> str:
     """Write one finding of a result on one line."""
+    if finding.withheld:
+        return f"{finding.group}: withheld"
     if finding.decision is Decision.NOT_TESTED:
         return f"{finding.group}: not tested, n = {finding.n}"
     p = "" if finding.p_value is None else f", p {p_value(finding.p_value)}"
@@ -98,7 +103,7 @@ def headline(result: "AuditResult") -> str:
 
     A test that does not reject shows nothing, and the sentence says so.
     """
-    asked = [finding for finding in result.findings if not finding.is_reference]
+    asked = [finding for finding in result.lines if not finding.is_reference]
     untested = [finding for finding in asked if finding.decision is Decision.NOT_TESTED]
     if len(untested) == len(asked) and joint_p(result) is None:
         reasons = [note.message for finding in untested for note in finding.notes[:1]]
@@ -110,19 +115,33 @@ def headline(result: "AuditResult") -> str:
 
 
 def decided(result: "AuditResult", decision: Decision) -> list[Finding]:
-    """Return the findings with that decision."""
-    return [f for f in result.findings if f.decision is decision]
+    """Return the findings with that decision, of those with a line of their own."""
+    return [f for f in result.lines if f.decision is decision]
 
 
 def tested(result: "AuditResult") -> list[Finding]:
     """Return the findings that rest on a test."""
     untested = (Decision.NOT_TESTED, Decision.ESTIMATED)
-    return [f for f in result.findings if f.decision not in untested]
+    return [f for f in result.lines if f.decision not in untested]
 
 
 def estimated(result: "AuditResult") -> list[Finding]:
-    """Return the findings with a number, tested or not."""
-    return [f for f in result.findings if f.estimate is not None]
+    """Return the findings with a number, tested or not, of those with a line of their own."""
+    return [f for f in result.lines if f.estimate is not None]
+
+
+def parts_words(finding: Finding, result: "AuditResult") -> str:
+    """Write what is told beside a finding: the other estimands of its group on one line."""
+    lines = result.lines
+    first = next(f for f in lines if f.group == finding.group)
+    if finding is not first:
+        return ""
+    own = [f for f in result.findings if f.group == finding.group and f not in lines]
+    return "; ".join(f"{f.estimand.words} {number(f.estimate)}{_ends(f)}" for f in own)
+
+
+def _ends(finding: Finding) -> str:
+    return "" if finding.ci is None else f" {interval(finding.ci)}"
 
 
 def joint_detected(result: "AuditResult") -> bool:
@@ -145,15 +164,37 @@ def largest(findings: Sequence[Finding], result: "AuditResult") -> Finding:
 
 
 def names(findings: Sequence[Finding], result: "AuditResult", most: int = 3) -> str:
-    """Name the groups furthest from the null value, and count the others."""
-    ordered = sorted(findings, key=lambda finding: -_distance(finding, result))
-    named = [shortened(finding.group) for finding in ordered[:most]]
+    """Name the groups of which most is shown, of at least `LEADING` rows, and count the others."""
+    null = result.details.null_value
+    large = [finding for finding in findings if finding.n >= LEADING]
+    large.sort(key=lambda finding: (-least(finding, null), -_distance(finding, result)))
+    several = compared_noun(result, "") != ""
+    named = [
+        group_words(finding.group, result.words)
+        + (f" ({finding.estimand.noun})" if several else "")
+        for finding in large[:most]
+    ]
     rest = len(findings) - len(named)
-    return ", ".join(named) + (f" and {rest} more" if rest else "")
+    if not named:
+        return f"{rest} of fewer than {LEADING} rows"
+    return "; ".join(named) + (f"; and {rest} more" if rest else "")
+
+
+def compared_noun(result: "AuditResult", groups: str) -> str:
+    """Name what is counted: `groups`, or comparisons where there are several metrics."""
+    return groups if len(gap_metrics(result)) < 2 else "comparisons"
+
+
+def gap_metrics(result: "AuditResult") -> dict[str, str]:
+    """Return the metrics whose gaps are compared, and what each is called."""
+    return {f.estimand.metric: f.estimand.noun for f in result.findings if f.estimand.kind == "gap"}
 
 
 def metric_words(result: "AuditResult") -> str:
-    """Name the quantity that the findings are about."""
+    """Name the quantity that the findings are about, or the quantities."""
+    several = gap_metrics(result)
+    if len(several) > 1:
+        return listed(several.values())
     return result.findings[0].estimand.noun if result.findings else "metric"
 
 
@@ -163,28 +204,23 @@ def level(result: "AuditResult") -> str:
 
 
 def reference_words(findings: Sequence[Finding]) -> str:
-    """Name what the groups are compared with."""
-    reference = findings[0].reference if findings else ""
-    return shortened(reference) if reference else "the reference"
+    """Name what the groups are compared with, if that is the same for all."""
+    references = {finding.reference for finding in findings if finding.reference}
+    return shortened(references.pop()) if len(references) == 1 else "the reference"
 
 
-def _bounds(finding: Finding, sign: int = 1) -> str:
+def _bounds(finding: Finding) -> str:
     ci = finding.ci
     if ci is None:
         return ""
     share = f"{100 * ci.confidence_level:g}%"
-    low, high = (ci.low, ci.high) if sign > 0 else (_negated(ci.high), _negated(ci.low))
-    if low is None and high is None:
+    if ci.low is None and ci.high is None:
         return f" ({share} interval without bounds)"
-    if high is None:
-        return f" ({share} bound: at least {number(low)})"
-    if low is None:
-        return f" ({share} bound: at most {number(high)})"
-    return f" ({share} interval {number(low)} to {number(high)})"
-
-
-def _negated(value: float | None) -> float | None:
-    return None if value is None else -value
+    if ci.high is None:
+        return f" ({share} bound: at least {number(ci.low)})"
+    if ci.low is None:
+        return f" ({share} bound: at most {number(ci.high)})"
+    return f" ({share} interval {number(ci.low)} to {number(ci.high)})"
 
 
 def amount(finding: Finding) -> str:
@@ -195,14 +231,3 @@ def amount(finding: Finding) -> str:
 def value(finding: Finding) -> str:
     """Write whose estimate it is, of what, and how large."""
     return f"{shortened(finding.group)}, {finding.estimand.words} {amount(finding)}"
-
-
-def gap(finding: Finding) -> str:
-    """Write a gap as a person says it: above, below or times the reference."""
-    name, reference = shortened(finding.group), reference_words([finding])
-    estimate = finding.estimate or 0.0
-    if finding.estimand.scale == "ratio":
-        return f"{name}, {number(estimate)} times {reference}{_bounds(finding)}"
-    if estimate >= 0.0:
-        return f"{name}, {number(estimate)} above {reference}{_bounds(finding)}"
-    return f"{name}, {number(-estimate)} below {reference}{_bounds(finding, sign=-1)}"

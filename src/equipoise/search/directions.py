@@ -10,8 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from equipoise._typing import FloatArray, IntArray
-from equipoise.search.goal import Goal, utility_parts
+from equipoise.search.goal import Goal
 from equipoise.search.rule_space import RuleSpace
+from equipoise.search.sample import utility_parts
 
 __all__ = ["best_direction"]
 

@@ -8,7 +8,7 @@ from equipoise._typing import FloatArray, SearchObjective
 from equipoise.exceptions import GroupTooSmallError
 from equipoise.search.sample import TrainingSample, Utility
 
-__all__ = ["Goal", "utility_by_group", "utility_gaps", "utility_parts"]
+__all__ = ["Goal", "utility_by_group", "utility_gaps"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,14 +97,6 @@ class Goal:
         if self.objective == "accuracy":
             return -accuracy[..., self.target], violation
         return np.maximum(gaps.max(axis=-1), self.tolerance), violation
-
-
-def utility_parts(
-    utility: Utility, n: int
-) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Return u of a row that is not selected, what selecting it adds; the same for w."""
-    (u0, w0), (u1, w1) = utility(np.zeros(n)), utility(np.ones(n))
-    return u0, u1 - u0, w0, w1 - w0
 
 
 def utility_by_group(sample: TrainingSample, utility: Utility, d: FloatArray) -> FloatArray:

@@ -12,11 +12,11 @@ from equipoise._checks import check_fraction, check_integer, check_number, check
 from equipoise._typing import FloatArray, IntArray, SearchObjective
 from equipoise.exceptions import ConvergenceError, InvalidParameterError
 from equipoise.search.directions import best_direction
-from equipoise.search.goal import Goal, utility_by_group, utility_gaps, utility_parts
+from equipoise.search.goal import Goal, utility_by_group, utility_gaps
 from equipoise.search.program import build_program, count_splits
 from equipoise.search.reweighted import LinearAlgorithm
 from equipoise.search.rule_space import RuleSpace
-from equipoise.search.sample import TrainingSample
+from equipoise.search.sample import TrainingSample, utility_parts
 from equipoise.search.solver import Solution, solve_all
 
 __all__ = ["LinearRule"]
@@ -72,8 +72,8 @@ class LinearRule(BaseEstimator):  # type: ignore[misc]
 
     References
     ----------
-    .. [1] Auerbach, Liang, Tabord-Meehan and Okumura (2024). Testing the fairness-improvability of
-       algorithms.
+    .. [1] E. Auerbach, A. Liang, M. Tabord-Meehan and K. Okumura (2024), Testing the
+       fairness-improvability of algorithms. doi:10.48550/arXiv.2405.04816
 
     Examples
     --------

@@ -12,9 +12,9 @@ import numpy as np
 from scipy import sparse
 
 from equipoise._typing import FloatArray
-from equipoise.search.goal import Goal, utility_parts
+from equipoise.search.goal import Goal
 from equipoise.search.rule_space import RuleSpace
-from equipoise.search.sample import TrainingSample, Utility
+from equipoise.search.sample import TrainingSample, Utility, utility_parts
 
 __all__ = ["Counts", "LinearProgram", "build_program", "count_splits"]
 

@@ -82,8 +82,8 @@ class ReweightedRule(BaseEstimator):  # type: ignore[misc]
 
     References
     ----------
-    .. [1] Auerbach, Liang, Tabord-Meehan and Okumura (2024). Testing the fairness-improvability of
-       algorithms.
+    .. [1] E. Auerbach, A. Liang, M. Tabord-Meehan and K. Okumura (2024), Testing the
+       fairness-improvability of algorithms. doi:10.48550/arXiv.2405.04816
 
     Examples
     --------

@@ -11,7 +11,14 @@ from equipoise._typing import AnyArray, FloatArray, IntArray
 from equipoise.data.metrics import RateMetric, find_metric
 from equipoise.exceptions import InvalidParameterError, NotBinaryError
 
-__all__ = ["Algorithm", "SelectionRule", "TrainingSample", "Utility", "named_utility"]
+__all__ = [
+    "Algorithm",
+    "SelectionRule",
+    "TrainingSample",
+    "Utility",
+    "named_utility",
+    "utility_parts",
+]
 
 Utility: TypeAlias = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 """Decisions about the rows of a sample in, their row quantities (u, w) out."""
@@ -58,7 +65,11 @@ class TrainingSample:
     weight : array of shape (n,), optional
         Sampling weights.
     names : tuple of str
-        Names of the utilities.
+        Names of the groups.
+    capacity : float, optional
+        Share of people that may be selected, if that is known.
+    metrics : tuple of str
+        Names of the utilities, accuracy first, if they have names.
 
     Examples
     --------
@@ -78,6 +89,8 @@ class TrainingSample:
     feature_names: tuple[str, ...]
     weight: FloatArray | None = None
     names: tuple[str, ...] = field(default=())
+    capacity: float | None = None
+    metrics: tuple[str, ...] = field(default=())
 
     @classmethod
     def from_arrays(
@@ -122,6 +135,7 @@ class TrainingSample:
             feature_names=known,
             weight=None if weight is None else check_finite("weight", weight, ndim=1),
             names=tuple(str(label) for label in labels),
+            metrics=(accuracy, fairness or accuracy),
         )
 
     @property
@@ -212,14 +226,26 @@ def named_utility(name: str, y: FloatArray) -> Utility:
     u, w = np.array(metric.u, dtype=np.float64), np.array(metric.w, dtype=np.float64)
     outcome = y if "y_true" in metric.roles else np.ones_like(y)
 
+    # Combinations are numbered (1, 1), (1, 0), (0, 1), (0, 0).
+    selected = (2 * (1 - outcome)).astype(np.int64)
+    top, bottom = u[selected], w[selected]
+    top_else, bottom_else = u[selected + 1], w[selected + 1]
+
     def rows(d: FloatArray) -> tuple[FloatArray, FloatArray]:
-        if not np.isin(d, (0.0, 1.0)).all():
+        # A chance of selection counts as that share of a selected person.
+        if ((d < 0.0) | (d > 1.0)).any():
             raise NotBinaryError(
                 f"metric {name!r} needs decisions of 0 and 1; got other values. Give a `capacity`,"
                 " or a candidate that classifies."
             )
-        # Combinations are numbered (1, 1), (1, 0), (0, 1), (0, 0).
-        code = (2 * (1 - outcome) + (1 - d)).astype(np.int64)
-        return u[code], w[code]
+        return d * top + (1.0 - d) * top_else, d * bottom + (1.0 - d) * bottom_else
 
     return rows
+
+
+def utility_parts(
+    utility: Utility, n: int
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Return u of a row that is not selected, what selecting it adds; the same for w."""
+    (u0, w0), (u1, w1) = utility(np.zeros(n)), utility(np.ones(n))
+    return u0, u1 - u0, w0, w1 - w0

@@ -34,6 +34,11 @@ def fit_estimator(estimator: Any, X: AnyArray, y: AnyArray, weight: FloatArray |
             "an estimator must have `fit` and `predict`, as in scikit-learn; got"
             f" {type(estimator).__name__}."
         )
+    if not len(y) or (weight is not None and not weight.any()):
+        raise DataError(
+            f"{type(estimator).__name__} cannot be fitted: no row of positive weight is left to"
+            " fit it to."
+        )
     copy = clone(estimator)
     # In proportion only: a penalty would weigh less against larger weights.
     weights = {} if weight is None else _weight_arguments(copy, weight / weight.mean())
@@ -115,6 +120,10 @@ class Predictor:
         """Return the predictions for the rows of `X`; `weight` plays no part."""
         del weight
         return np.asarray(self.model.predict(np.asarray(X)), dtype=np.float64)
+
+    def score(self, X: AnyArray) -> FloatArray:
+        """Return the score behind the predictions."""
+        return score_of(self.model, np.asarray(X, dtype=np.float64))
 
 
 class TopShare(BaseEstimator):  # type: ignore[misc]

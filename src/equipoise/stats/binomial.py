@@ -15,12 +15,12 @@ from equipoise._typing import FloatArray
 __all__ = [
     "clopper_pearson",
     "constrained_rates",
-    "contrast_score",
     "deviance",
     "difference_fit",
-    "difference_tail",
     "exact_tail",
+    "probability",
     "signed_deviance",
+    "upper_tail",
 ]
 
 
@@ -97,8 +97,8 @@ def exact_tail(
     Nobody can tell from three people.
     """
     c = np.clip(rate, 0.0, 1.0)
-    greater = _at_least(successes, n, c)
-    less = _at_least(n - successes, n, 1.0 - c)
+    greater = upper_tail(successes, n, c)
+    less = upper_tail(n - successes, n, 1.0 - c)
     if mid:
         half = 0.5 * (greater + less - 1.0)
         return greater - half, less - half
@@ -169,13 +169,14 @@ def difference_fit(
     References
     ----------
     .. [1] O. Miettinen and M. Nurminen (1985), Comparative analysis of two rates, Statistics in
-       Medicine 4, 213-226.
+       Medicine 4, 213-226. doi:10.1002/sim.4780040211
     """
     d = np.clip(difference, -1.0, 1.0)
     n, x = n1 + n2, x1 + x2
     l2 = (n1 + 2.0 * n2) * d - n - x
     l1 = (n2 * d - n - 2.0 * x2) * d + x
     l0 = x2 * d * (1.0 - d)
+    n = np.where(n > 0, n, np.nan)
     third = l2 / (3.0 * n)
     q = third**3 - l1 * l2 / (6.0 * n**2) + l0 / (2.0 * n)
     p = np.where(q >= 0, 1.0, -1.0) * np.sqrt(np.maximum(third**2 - l1 / (3.0 * n), 0.0))
@@ -235,136 +236,16 @@ def _tilted(observed: FloatArray, kappa: FloatArray) -> FloatArray:
     return np.where(kappa >= 0, small(observed, size), 1.0 - small(1.0 - observed, size))
 
 
-_WINDOW = 256
-_TINY = 5
-
-
-def difference_tail(
-    x: tuple[FloatArray, FloatArray],
-    n: tuple[FloatArray, FloatArray],
-    rate: tuple[FloatArray, FloatArray],
-    weight: tuple[FloatArray, FloatArray],
-) -> tuple[FloatArray, FloatArray]:
-    r"""Exact one-sided p-values of a weighted difference of two binomial counts at given rates.
-
-    With :math:`D = a X - b Y` the p-values are P(D >= observed) and P(D <= observed); with fewer
-    than five rows in the smaller sample at least those of that sample alone, unless the larger one
-    rules the rates out by itself. At the most likely rates under the null this is the test for
-    groups too small for any approximation: one person who was selected proves nothing, whatever
-    the score statistic says.
-
-    In all samples of up to 12 against 5 to 2000 rows the size of a nominal 5% test is at most .05
-    with fewer than five rows, and otherwise at most .07 two-sided and .09 one-sided (.05 on average
-    over rates), like that of a mid-P test.
-
-    Parameters
-    ----------
-    x, n, rate : pair of arrays
-        Observed ones, rows and hypothesised rates of the two samples.
-    weight : pair of arrays
-        a and b, positive.
-
-    Returns
-    -------
-    greater, less : array
-        NaN where the smaller sample spreads over more than 256 counts; the normal approximation
-        serves there.
-
-    Examples
-    --------
-    One of one against 30 of 300: is that more than the same rate?
-
-    >>> one = tuple(np.array([value]) for value in (1.0, 30.0))
-    >>> rows = tuple(np.array([value]) for value in (1.0, 300.0))
-    >>> pooled = (np.array([31 / 301]),) * 2
-    >>> greater, _ = difference_tail(one, rows, pooled, (1.0 / rows[0], 1.0 / rows[1]))
-    >>> print(f"{greater[0]:.2f}")
-    0.10
-    """
-    swap = n[1] < n[0]
-    (x1, x2), (n1, n2), (p1, p2), (a, b) = (
-        (np.where(swap, pair[1], pair[0]), np.where(swap, pair[0], pair[1]))
-        for pair in (x, n, rate, weight)
-    )
-    spread = n1 * p1 * (1.0 - p1)
-    # The smaller sample is enumerated around its mean, the other enters by its distribution.
-    width = int(min(np.max(n1, initial=0.0) + 1, _WINDOW))
-    first = np.clip(np.round(n1 * p1) - width // 2, 0, np.maximum(n1 + 1 - width, 0))
-    count = first[:, None] + np.arange(width)
-    chance = _probability(count, n1[:, None], p1[:, None])
-    edge = x2[:, None] + (a / b)[:, None] * (count - x1[:, None])
-    least = np.ceil(edge - 1e-9)
-    above = _at_least(least, n2[:, None], p2[:, None])
-    tie = np.where(least - edge <= 1e-9, _probability(least, n2[:, None], p2[:, None]), 0.0)
-    below = 1.0 - above + tie
-    # Fitted rates follow a large sample, which then breaks ties of the small one by a coin: a
-    # mid-P value, right on average over rates. That is not enough for a handful of people.
-    tiny = n1 < _TINY
-    up = np.where(tiny, _at_least(x1, n1, p1), 0.0)
-    down = np.where(tiny, _at_least(n1 - x1, n1, 1.0 - p1), 0.0)
-    # Unless the other sample rules the null out by itself, whatever the handful says.
-    up = np.minimum(up, 2.0 * _at_least(n2 - x2, n2, 1.0 - p2))
-    down = np.minimum(down, 2.0 * _at_least(x2, n2, p2))
-    low = np.maximum((chance * below).sum(axis=1), up)
-    high = np.maximum((chance * above).sum(axis=1), down)
-    greater, less = np.where(swap, high, low), np.where(swap, low, high)
-    wide = spread > 400.0
-    return np.where(wide, np.nan, greater), np.where(wide, np.nan, less)
-
-
-def _probability(x: FloatArray, n: FloatArray, rate: FloatArray) -> FloatArray:
-    """P(X = x), zero outside 0 to n."""
+def probability(x: FloatArray, n: FloatArray, rate: FloatArray) -> FloatArray:
+    """P(X = x) of binomial counts, zero outside 0 to n."""
     k = np.clip(x, 0.0, n)
     ways = special.gammaln(n + 1.0) - special.gammaln(k + 1.0) - special.gammaln(n - k + 1.0)
     log = ways + special.xlogy(k, rate) + special.xlog1py(n - k, -rate)
     return np.where(k == x, np.exp(log), 0.0)
 
 
-def _at_least(x: FloatArray, n: FloatArray, rate: FloatArray) -> FloatArray:
-    """P(X >= x), for any whole number x."""
+def upper_tail(x: FloatArray, n: FloatArray, rate: FloatArray) -> FloatArray:
+    """P(X >= x) of binomial counts, for any whole number x."""
     k = np.clip(x, 1.0, np.maximum(n, 1.0))
     inside = special.betainc(k, np.maximum(n - k, 0.0) + 1.0, rate)
     return np.where(x <= 0, 1.0, np.where(x > n, 0.0, inside))
-
-
-def contrast_score(
-    gap: FloatArray, n: FloatArray, rates: FloatArray, group: FloatArray, target: FloatArray
-) -> FloatArray:
-    r"""Signed root of the score statistic for the contrast of two averages of rates.
-
-    Samples are, for instance, the rows in the group only, in both, and in the target only. A row
-    of sample r adds :math:`a_r (y - p_G) - b_r (y - p_R)` with p_G and p_R the fitted averages; the
-    variance of the sum is taken at the fitted rates and allows for the random sizes of the
-    samples. With two samples this is the score statistic of Miettinen and Nurminen.
-
-    Parameters
-    ----------
-    gap : array of shape (m,)
-        Observed minus hypothesised contrast.
-    n, rates : array of shape (m, k)
-        Rows and fitted rates of the samples.
-    group, target : array of shape (m, k)
-        a and b: what a row of the sample weighs in the average of the group, and in that of the
-        target times the derivative of the hypothesis.
-
-    Returns
-    -------
-    array of shape (m,)
-    """
-    mean_group = _average(rates, n * group)
-    mean_target = _average(rates, n * target)
-    at_zero = target * mean_target - group * mean_group
-    at_one = at_zero + group - target
-    variance = (n * (rates * at_one**2 + (1.0 - rates) * at_zero**2)).sum(axis=1)
-    total = n.sum(axis=1)
-    # Miettinen and Nurminen's factor makes the variance of the pooled case unbiased.
-    variance *= total / np.maximum(total - 1.0, 1.0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        root = gap / np.sqrt(variance)
-    return np.where(gap == 0.0, 0.0, root)
-
-
-def _average(rates: FloatArray, weight: FloatArray) -> FloatArray:
-    total = weight.sum(axis=1, keepdims=True)
-    average = (weight * rates).sum(axis=1, keepdims=True) / np.where(total > 0, total, 1.0)
-    return np.asarray(average)

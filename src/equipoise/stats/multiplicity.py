@@ -11,7 +11,7 @@ covariances and the rows are never resampled.
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import linalg, special
+from scipy import special
 
 from equipoise._checks import check_finite, check_fraction, check_option, check_rng
 from equipoise._typing import Adjust, BoolArray, FloatArray, Rng
@@ -27,6 +27,8 @@ __all__ = [
     "gaussian_draws",
     "max_t",
     "max_t_test",
+    "skewed_draws",
+    "step_down_shares",
     "tail_share",
 ]
 
@@ -277,12 +279,7 @@ def max_t(correlation: FloatArray, *, rng: Rng = None, n_draws: int = 50_000) ->
     keep = sd > 0
     if not keep.any():
         raise InvalidParameterError("`correlation` must have a positive diagonal; all of it is 0.")
-    # Without the last digits, which depend on the order of summation: another eigenvector of a
-    # repeated eigenvalue, or its negative, would give other draws on another engine.
-    scaled = np.round(matrix[np.ix_(keep, keep)] / np.outer(sd[keep], sd[keep]), 9)
-    values, vectors = linalg.eigh(scaled)
-    positive = values > 1e-7 * values[-1]
-    factor = (np.sqrt(values[positive])[:, None] * vectors[:, positive].T).astype(np.float32)
+    factor = _factor(matrix[np.ix_(keep, keep)] / np.outer(sd[keep], sd[keep])).astype(np.float32)
     draws = int(np.clip(1e10 / factor.size, 4_000, n_draws))
     generator = check_rng(rng)
     ends = np.append(np.arange(0, draws, 4_000), draws)
@@ -293,34 +290,24 @@ def max_t(correlation: FloatArray, *, rng: Rng = None, n_draws: int = 50_000) ->
     return MaxT(maxima=np.sort(np.concatenate(parts)).astype(np.float64))
 
 
-def max_t_p_values(roots: FloatArray, correlation: FloatArray, *, rng: Rng = None) -> FloatArray:
-    """P-values adjusted by the law of the largest absolute root of the hypotheses tested.
+def _factor(correlation: FloatArray) -> FloatArray:
+    """Return L of shape (rank, m) with L'L the correlation: Cholesky's, with pivots.
 
-    Parameters
-    ----------
-    roots : array of shape (m,)
-        Signed roots of the statistics; NaN is not tested and does not count.
-    correlation : array of shape (m, m)
-        Correlation or covariance matrix of the estimates.
-    rng : int, Generator or None
-        Source of randomness; None means seed 0.
-
-    Returns
-    -------
-    array of shape (m,)
-
-    Examples
-    --------
-    >>> max_t_p_values(np.array([3.2, 1.0]), np.eye(2)).round(2).tolist()
-    [0.0, 0.53]
+    Eigenvectors of repeated eigenvalues are arbitrary, so that other machines and engines would get
+    other draws. A triangular root is unique once the pivots are, and these are chosen without the
+    last digits.
     """
-    r = np.asarray(roots, dtype=np.float64)
-    result = np.full(len(r), np.nan)
-    tested = np.flatnonzero(~np.isnan(r))
-    if len(tested):
-        matrix = np.asarray(correlation, dtype=np.float64)[np.ix_(tested, tested)]
-        result[tested] = max_t(matrix, rng=rng).p_values(r[tested])
-    return result
+    m = len(correlation)
+    left = correlation.diagonal().copy()
+    factor = np.zeros((m, m))
+    for k in range(m):
+        pivot = int(np.argmax(np.round(left, 9)))
+        if left[pivot] <= 1e-7:
+            return factor[:k]
+        row = correlation[pivot] - factor[:k].T @ factor[:k, pivot]
+        factor[k] = row / np.sqrt(left[pivot])
+        left -= factor[k] ** 2
+    return factor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -435,8 +422,9 @@ def gaussian_draws(
 ) -> FloatArray:
     """Draw from a centred normal law; the covariance may be singular."""
     # A triangular root moves little when the last digits of the matrix do, unlike eigenvectors, so
-    # that engines which sum in another order get the same draws.
-    ridge = 1e-9 * float(np.trace(covariance)) / len(covariance)
+    # that engines which sum in another order get the same draws; neighbouring points of a curve are
+    # nearly the same, and a smaller ridge would magnify those digits a thousandfold.
+    ridge = 1e-5 * float(np.trace(covariance)) / len(covariance)
     root = np.linalg.cholesky(covariance + ridge * np.eye(len(covariance)))
     return np.asarray(check_rng(rng).standard_normal((n_draws, len(root))) @ root.T)
 
@@ -449,3 +437,65 @@ def tail_share(draws: FloatArray, observed: FloatArray) -> FloatArray:
     ordered = np.sort(draws)
     below = np.searchsorted(ordered, observed * (1.0 - 1e-12), side="left")
     return np.asarray((1.0 + len(ordered) - below) / (1.0 + len(ordered)))
+
+
+def step_down_shares(observed: FloatArray, draws: FloatArray) -> FloatArray:
+    """P-values adjusted step by step by the law of the largest of the remaining statistics.
+
+    Parameters
+    ----------
+    observed : array of shape (m,)
+        Statistics, large against the null hypothesis.
+    draws : array of shape (n, m)
+        Of all together, where every null hypothesis is true.
+
+    Returns
+    -------
+    array of shape (m,)
+
+    References
+    ----------
+    .. [1] J. P. Romano and M. Wolf (2005), Exact and approximate stepdown methods for multiple
+       hypothesis testing, Journal of the American Statistical Association 100, 94-108.
+       https://doi.org/10.1198/016214504000000539
+
+    Examples
+    --------
+    The largest of two is compared with the larger draw, the other one with its own.
+
+    >>> import numpy as np
+    >>> draws = np.array([[0.0, 3.0], [2.5, 1.0], [0.5, 0.5], [1.0, 0.0]])
+    >>> step_down_shares(np.array([1.5, 2.0]), draws).tolist()
+    [0.6, 0.6]
+    """
+    order = np.argsort(-observed, kind="stable")
+    largest = np.maximum.accumulate(draws[:, order[::-1]], axis=1)[:, ::-1]
+    p = [tail_share(largest[:, k], observed[j : j + 1])[0] for k, j in enumerate(order)]
+    adjusted = np.empty(len(order))
+    adjusted[order] = np.maximum.accumulate(p)
+    return adjusted
+
+
+def skewed_draws(skewness: FloatArray, *, n_draws: int = N_DRAWS, rng: Rng = None) -> FloatArray:
+    """Draw numbers of mean zero and variance one with the skewness given: Pearson type III.
+
+    Parameters
+    ----------
+    skewness : array of shape (m,)
+        Of each number; they are independent.
+    n_draws : int
+        Draws of each.
+    rng : numpy.random.Generator or int, optional
+        Source of the draws.
+
+    Returns
+    -------
+    array of shape (n_draws, m)
+    """
+    generator = check_rng(rng)
+    z = generator.standard_normal((n_draws, len(skewness)))
+    skewed = np.abs(skewness) > 1e-3
+    size = 4.0 / skewness[skewed] ** 2
+    drawn = generator.standard_gamma(size, size=(n_draws, len(size)))
+    z[:, skewed] = np.sign(skewness[skewed]) * (drawn - size) / np.sqrt(size)
+    return z

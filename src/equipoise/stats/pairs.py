@@ -367,12 +367,26 @@ class Pairs:
         low, high : array of shape (m,)
             The upper end of a ratio is infinite where the target has no ones or no upper end.
         """
+        return self.ends(float(special.ndtri(0.5 * (1.0 + confidence_level))))
+
+    def ends(self, critical: float) -> tuple[FloatArray, FloatArray]:
+        """Disparities whose roots are at most `critical` in size.
+
+        Parameters
+        ----------
+        critical : float
+            1.96 for a marginal 95% interval; a max-t quantile for simultaneous ones.
+
+        Returns
+        -------
+        low, high : array of shape (m,)
+        """
         if self._kept is None:
             parts = [
                 Pairs.of(*self.counts.take(part), scale=self.scale, mid=self.mid)
                 for part in _pieces(len(self.counts.x1))
             ]
-            ends = [part.interval(confidence_level) for part in parts]
+            ends = [part.ends(critical) for part in parts]
             low, high = (np.concatenate(end)[self.table] for end in zip(*ends, strict=True))
             return low, high
         x1, n1, x2, n2 = self.counts
@@ -387,7 +401,6 @@ class Pairs:
         else:
             estimate, se = x1 / n1 - x2 / n2, np.sqrt(v1 + v2)
             least, most = np.full_like(x1, -1.0), np.ones_like(x1)
-        critical = float(special.ndtri(0.5 * (1.0 + confidence_level)))
         low, high = invert(self._table_root, estimate, se, critical=critical, low=least, high=most)
         if self.scale == "ratio":
             # The root may jump at 1, where the interval is open if 1 is rejected.

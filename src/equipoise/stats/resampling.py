@@ -19,7 +19,13 @@ from equipoise._checks import check_integer, check_rng
 from equipoise._typing import AnyArray, FloatArray, IntArray, Rng
 from equipoise.exceptions import InvalidParameterError
 
-__all__ = ["DistinctRows", "ResampledSums", "bootstrap_sums", "distinct_rows"]
+__all__ = [
+    "DistinctRows",
+    "ResampledSums",
+    "bootstrap_sums",
+    "distinct_rows",
+    "integer_levels",
+]
 
 MAX_CELLS = 5_000
 MAX_DRAWS = 1_000_000_000
@@ -101,7 +107,7 @@ def distinct_rows(values: AnyArray, count: AnyArray | None = None) -> DistinctRo
     code = np.zeros(len(matrix), dtype=np.int64)
     span = 1
     for column in matrix.T:
-        level, size = _levels(column)
+        level, size = integer_levels(column)
         if span > WIDEST_CODE // size:
             known, code = np.unique(code, return_inverse=True)
             span = len(known)
@@ -112,7 +118,7 @@ def distinct_rows(values: AnyArray, count: AnyArray | None = None) -> DistinctRo
     return DistinctRows(values=matrix[first], count=total, n=n)
 
 
-def _levels(column: FloatArray) -> tuple[IntArray, int]:
+def integer_levels(column: FloatArray) -> tuple[IntArray, int]:
     """Number the values of a column in increasing order; integers need no sort."""
     if not len(column):
         return np.zeros(0, dtype=np.int64), 1

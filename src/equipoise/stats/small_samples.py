@@ -210,10 +210,11 @@ class Contrast:
         c = np.asarray(factor, np.float64)
         # A side that does not enter may be empty, and then has no mean.
         used = c != 0
-        terms = {
-            name: np.where(used, getattr(self, name) * c**degree, 0.0)
-            for name, degree in _DEGREE.items()
-        }
+        with np.errstate(invalid="ignore"):
+            terms = {
+                name: np.where(used, getattr(self, name) * c**degree, 0.0)
+                for name, degree in _DEGREE.items()
+            }
         least = {name: np.where(used, getattr(self, name), np.inf) for name in _LEAST}
         return Contrast(**terms, **least)
 
@@ -343,11 +344,17 @@ class Links:
         rows, columns = m[..., :, None], m[..., None, :]
         turned = np.swapaxes(cross.uw, -1, -2)
         product = cross.uu - columns * cross.uw - rows * turned + rows * columns * cross.ww
-        off = 1.0 - np.eye(m.shape[-1])
-        q = np.sqrt(sides.w4 * sides.df)
+        apart = ~np.eye(m.shape[-1], dtype=bool)
+        # A side of one unit has no degrees of freedom, one of none no weights.
+        q = np.sqrt(np.maximum(np.nan_to_num(sides.w4 * sides.df), 0.0))
+        # By Cauchy and Schwarz; rounding alone would link a side that does not vary.
+        sd = np.sqrt(np.maximum(np.nan_to_num(sides.scatter), 0.0))
+        largest = sd[..., :, None] * sd[..., None, :]
+        scatter = quotient(product, size[..., :, None] * size[..., None, :])
+        shared = quotient(cross.w2w2, q[..., :, None] * q[..., None, :])
         return cls(
-            scatter=quotient(product, size[..., :, None] * size[..., None, :]) * off,
-            satterthwaite=quotient(cross.w2w2, q[..., :, None] * q[..., None, :]) * off,
+            scatter=np.where(apart, np.clip(scatter, -largest, largest), 0.0),
+            satterthwaite=np.where(apart, shared, 0.0),
         )
 
 

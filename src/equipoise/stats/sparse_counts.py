@@ -29,7 +29,9 @@ from equipoise.stats.pairs import Pairs, known_root
 
 __all__ = ["EqualRates", "equal_rates_test", "smallest_expected_count"]
 
-_DRAWS = 999
+# The draws are the same for the same margins, so that their error does not average out over audits:
+# with 999 the size of a 5% test of six groups was .060, with 9,999 .051.
+_DRAWS, _LEAST_DRAWS, _MOST_NUMBERS = 9_999, 999, 100_000
 _MOST_TABLES = 20_000
 # Beyond this many samples the sum of their contributions is close to its limit.
 _MOST_DRAWN = 5_000
@@ -79,7 +81,7 @@ def smallest_expected_count(ones: FloatArray, n: FloatArray, rate: float | None 
 
 
 def equal_rates_test(
-    ones: FloatArray, n: FloatArray, *, rate: float | None = None, n_draws: int = _DRAWS
+    ones: FloatArray, n: FloatArray, *, rate: float | None = None, n_draws: int | None = None
 ) -> EqualRates:
     """Test that samples of 0/1 values have the same rate, or a known one.
 
@@ -89,8 +91,9 @@ def equal_rates_test(
         Ones and rows of k disjoint samples, n >= 1.
     rate : float, optional
         Known rate within (0, 1); without it the common rate is estimated.
-    n_draws : int, default 999
-        Tables that are drawn when there are too many to enumerate.
+    n_draws : int, optional
+        Tables that are drawn when there are too many to enumerate; by default 9,999, and fewer for
+        more than ten samples, at least 999.
 
     Returns
     -------
@@ -124,7 +127,8 @@ def equal_rates_test(
         tails = -known_root(ones, n, at, GREATER), known_root(ones, n, at, LESS)
         p, method = float(min(2.0 * special.ndtr(min(t[0] for t in tails)), 1.0)), "binomial"
     else:
-        p, method = _tail(statistic, ones.sum(), n, rate, n_draws)
+        draws = max(min(_DRAWS, _MOST_NUMBERS // len(n)), _LEAST_DRAWS)
+        p, method = _tail(statistic, ones.sum(), n, rate, draws if n_draws is None else n_draws)
     return EqualRates(statistic=statistic, df=df, p_value=p, method=method)
 
 

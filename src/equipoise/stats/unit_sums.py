@@ -12,17 +12,18 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from equipoise._typing import AnyArray, FloatArray, IntArray
 from equipoise.exceptions import InvalidParameterError
+from equipoise.moments import MONOMIALS, CellMoments, SharedUnits, sum_by
 
 __all__ = [
     "CrossSums",
-    "GroupsAndRests",
     "QuantityCross",
     "QuantitySums",
     "UnitSums",
-    "groups_and_rests",
+    "shared_units",
 ]
 
 
@@ -140,6 +141,55 @@ class UnitSums:
 
         return cls(**_monomials(u - centre * w, w, add), centre=centre)
 
+    @classmethod
+    def of_cells(cls, moments: CellMoments) -> "UnitSums":
+        """Sums of (u, w) in each of K cells.
+
+        Parameters
+        ----------
+        moments : CellMoments
+            With moments of higher order; without them u and w are 0 or 1, u at most w, and rows
+            are the units.
+
+        Returns
+        -------
+        UnitSums
+        """
+        u, w = moments.total.T
+        if moments.units is None:
+            counts = moments.product[:, [0, 1], [0, 1]]
+            if not np.allclose(counts, moments.total, rtol=1e-9, atol=1e-9):
+                raise InvalidParameterError(
+                    "the law of few units needs moments of higher order; sum the rows with"
+                    " `order=3`."
+                )
+            return cls(n=w, w=w, w2=w, w3=w, w4=w, w5=w, u=u, uu=u, uw=u, uuu=u, uuw=u, uww=u)
+        product, third = moments.product, moments.units.third
+        return cls(
+            n=moments.units.n[:, 1],
+            w=w,
+            w2=product[:, 1, 1],
+            w3=third[:, 1, 1, 1],
+            w4=moments.units.fourth[:, 1],
+            w5=moments.units.fifth[:, 1],
+            u=u,
+            uu=product[:, 0, 0],
+            uw=product[:, 0, 1],
+            uuu=third[:, 0, 0, 0],
+            uuw=third[:, 0, 0, 1],
+            uww=third[:, 0, 1, 1],
+        )
+
+    @classmethod
+    def of_monomials(cls, sums: FloatArray) -> "UnitSums":
+        """Sums in the order of `equipoise.moments.MONOMIALS` along the last axis."""
+        return cls(**{name: sums[..., k] for k, name in enumerate(MONOMIALS)}, centre=0.0)
+
+    @property
+    def monomials(self) -> FloatArray:
+        """The sums along a last axis, in the order of `equipoise.moments.MONOMIALS`."""
+        return np.stack([getattr(self, name) for name in MONOMIALS], axis=-1)
+
     def __add__(self, other: "UnitSums") -> "UnitSums":
         return self._with(other, np.add)
 
@@ -254,9 +304,12 @@ class UnitSums:
     def third_scatter(self) -> FloatArray:
         r""":math:`\sum e^3 / W^3`."""
         m = self.offset
-        cube = self.uuu - 3 * m * self.uuw + 3 * m**2 * self.uww - m**3 * self.w3
+        terms = self.uuu, -3 * m * self.uuw, 3 * m**2 * self.uww, -(m**3) * self.w3
+        cube = terms[0] + terms[1] + terms[2] + terms[3]
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.asarray(cube / self.w**3)
+            # Where the mean is thousands of times the spread, what is left is rounding.
+            noise = np.abs(cube) <= 1e-12 * np.sum(np.abs(terms), axis=0)
+            return np.where(noise, 0.0, cube / self.w**3)
 
     def _each(self, change: Callable[[FloatArray], FloatArray]) -> "UnitSums":
         names = [field.name for field in fields(self) if field.name != "centre"]
@@ -310,6 +363,18 @@ class CrossSums:
         )
         return cls(uu=uu, uw=uw, ww=ww, w2w2=w2w2)
 
+    @classmethod
+    def of_links(cls, link: FloatArray) -> "CrossSums":
+        """Sums of three sides from `equipoise.moments.SharedUnits.link`, of shape (m, 3, 5)."""
+        uu, uw, ww, w2w2 = (np.zeros((*link.shape[:-2], 3, 3)) for _ in range(4))
+        for k, (a, b) in enumerate(((0, 1), (0, 2), (1, 2))):
+            one, other = (..., a, b), (..., b, a)
+            uu[one] = uu[other] = link[..., k, 0]
+            uw[one], uw[other] = link[..., k, 1], link[..., k, 2]
+            ww[one] = ww[other] = link[..., k, 3]
+            w2w2[one] = w2w2[other] = link[..., k, 4]
+        return cls(uu=uu, uw=uw, ww=ww, w2w2=w2w2)
+
     def __add__(self, other: "CrossSums") -> "CrossSums":
         return CrossSums(
             uu=self.uu + other.uu,
@@ -319,100 +384,84 @@ class CrossSums:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupsAndRests:
-    """Sums of every group and of everyone outside it, when units span groups.
-
-    Parameters
-    ----------
-    group, rest : UnitSums
-        Arrays of shape (G,).
-    cross : CrossSums, optional
-        Arrays of shape (G, 2, 2), group first; None when no unit spans.
-    """
-
-    group: UnitSums
-    rest: UnitSums
-    cross: CrossSums | None = None
-
-
-def groups_and_rests(
+def shared_units(
     u: AnyArray,
     w: AnyArray,
-    unit: IntArray,
-    group: IntArray,
-    *,
-    total_u: AnyArray,
-    total_w: AnyArray,
-    n_groups: int | None = None,
-    centre: float = 0.0,
-) -> GroupsAndRests:
-    """Sum units that span groups, which may overlap, into groups and their rests.
+    unit: AnyArray,
+    cell: AnyArray,
+    membership: Any,
+    inside: AnyArray,
+) -> SharedUnits:
+    """Sum rows of units that span groups, which may overlap, and what is outside the groups.
 
-    With t the total of a unit in a group and T its total in the whole table, a rest has the sums of
-    T - t: those of all units, with T replaced by T - t in the units that touch the group. One
-    table of (unit, group) totals joined with the totals of units gives every group and every rest.
+    The engines of `equipoise.data` do the same by queries.
 
     Parameters
     ----------
-    u, w : array of shape (p,)
-        Totals of one unit in one group, a row for each pair that has rows.
-    unit, group : array of shape (p,)
-        Codes of the pair.
-    total_u, total_w : array of shape (n,)
-        Totals of each unit in the whole table.
-    n_groups : int, optional
-        G; by default one more than the largest code.
-    centre : float, default 0
-        Number near the overall mean.
+    u, w : array of shape (n,)
+        Numerator and denominator of each row, weights and counts inside.
+    unit, cell : array of shape (n,)
+        Unit and cell of each row.
+    membership : boolean matrix of shape (K, m)
+        Cells that make up each group.
+    inside : array of shape (K,)
+        Cells of the reference; all of them for "population" and "rest".
 
     Returns
     -------
-    GroupsAndRests
+    SharedUnits
 
     Examples
     --------
     Two people answered in both waves, a third in the second one only.
 
     >>> import numpy as np
-    >>> both = groups_and_rests([1.0, 2.0, 4.0, 5.0, 6.0], np.ones(5), np.array([0, 1, 0, 1, 2]),
-    ...                         np.array([0, 0, 1, 1, 1]), total_u=[5.0, 7.0, 6.0],
-    ...                         total_w=[2.0, 2.0, 1.0])
-    >>> both.group.mean.tolist(), both.rest.mean.tolist(), both.rest.n.tolist()
-    ([1.5, 5.0], [5.0, 1.5], [3.0, 2.0])
+    >>> shared = shared_units([1.0, 2.0, 4.0, 5.0, 6.0], np.ones(5), [0, 1, 0, 1, 2],
+    ...                       [0, 0, 1, 1, 1], np.eye(2), [True, True])
+    >>> own = UnitSums.of_monomials(shared.side[:, 1])
+    >>> own.mean.tolist(), own.n.tolist()
+    ([1.5, 5.0], [2.0, 3.0])
     """
-    w, whole_w = np.asarray(w, np.float64), np.asarray(total_w, np.float64)
-    u = np.asarray(u, np.float64) - centre * w
-    whole_u = np.asarray(total_u, np.float64) - centre * whole_w
-    size = int(np.max(group, initial=-1)) + 1 if n_groups is None else n_groups
+    rows = np.column_stack([np.asarray(u, np.float64), np.asarray(w, np.float64)])
+    code = np.asarray(cell, dtype=np.int64)
+    part, part_cell, _, owner = _unit_totals(rows, code, unit, None, None)
+    groups = sparse.csr_array(membership, dtype=np.float64)
+    size, mask = groups.shape[1], np.asarray(inside, dtype=np.float64)
+    counted = part * mask[part_cell][:, None]
+    whole = sum_by(owner, counted, int(owner.max(initial=-1)) + 1)
+    place = groups[part_cell].tocoo()
+    pairs, where = np.unique(owner[place.row] * size + place.col, return_inverse=True)
+    group, touched = pairs % size, whole[pairs // size]
+    own, both = (sum_by(where, values[place.row], len(pairs)) for values in (part, counted))
+    sides = [_left(own, both), both, _left(touched, both)]
 
     def add(term: FloatArray) -> FloatArray:
-        return np.bincount(group, weights=term, minlength=size).astype(np.float64)
+        return sum_by(group, term[:, None], size)[:, 0]
 
-    outside_u, outside_w = whole_u[unit] - u, whole_w[unit] - w
-    # Differences of equal floats may leave noise where a unit has nothing outside the group.
-    empty = np.abs(outside_w) <= 1e-12 * np.abs(whole_w[unit])
-    outside_u, outside_w = np.where(empty, 0.0, outside_u), np.where(empty, 0.0, outside_w)
-    own = UnitSums(**_monomials(u, w, add), centre=centre)
-    outside = UnitSums(**_monomials(outside_u, outside_w, add), centre=centre)
-    touching = UnitSums(**_monomials(whole_u[unit], whole_w[unit], add), centre=centre)
-    everyone = UnitSums(
-        **_monomials(whole_u, whole_w, lambda term: np.asarray(term.sum())), centre=centre
+    def sums(totals: FloatArray, over: Callable[[FloatArray], FloatArray]) -> FloatArray:
+        terms = _monomials(totals[:, 0], totals[:, 1], over)
+        return np.stack([terms[name] for name in MONOMIALS], axis=-1)
+
+    links = []
+    for a, b in ((0, 1), (0, 2), (1, 2)):
+        (ua, wa), (ub, wb) = sides[a].T, sides[b].T
+        terms = (ua * ub, ua * wb, wa * ub, wa * wb, (wa * wb) ** 2)
+        links.append(np.stack([add(term) for term in terms], axis=-1))
+    return SharedUnits(
+        side=np.stack([sums(side, add) for side in sides], axis=1),
+        link=np.stack(links, axis=1),
+        touching=sums(touched, add),
+        everyone=sums(whole, lambda term: np.asarray(term.sum())),
+        reference=(),
+        columns=((),) * size,
+        labels=((),) * size,
     )
-    rest = everyone - touching + outside
-    zero = np.zeros(size)
 
-    def pair(first: FloatArray, second: FloatArray) -> FloatArray:
-        return np.stack([np.stack([zero, first], -1), np.stack([second, zero], -1)], -2)
 
-    uu, ww = add(u * outside_u), add(w * outside_w)
-    cross = CrossSums(
-        uu=pair(uu, uu),
-        uw=pair(add(u * outside_w), add(outside_u * w)),
-        ww=pair(ww, ww),
-        w2w2=pair(*(2 * [add(w**2 * outside_w**2)])),
-    )
-    return GroupsAndRests(group=own, rest=rest, cross=cross if ww.any() else None)
+def _left(whole: FloatArray, part: FloatArray) -> FloatArray:
+    """Subtract a part; what is left of equal sums is nothing, and not their rounding."""
+    none = np.abs(whole[:, 1] - part[:, 1]) <= 1e-12 * np.abs(whole[:, 1])
+    return np.where(none[:, None], 0.0, whole - part)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,14 +4,18 @@ import numpy as np
 import pytest
 from scipy import stats
 
+import equipoise as eq
+from equipoise.audits.disparity.earlier import gaps_since
 from equipoise.stats.disparity.change import (
-    PairedCounts,
     gap_changes,
     paired_change_test,
     period_change_test,
     profile_test,
 )
+from equipoise.stats.disparity.change_samples import PairedCounts
 from equipoise.stats.disparity.contrasts import Mover, PairedChange, RateChange, WilsonRate
+from equipoise.stats.disparity.growth import growth_between
+from equipoise.stats.pairs import Pairs
 from simulate.over_time import sides
 from support.rates import assert_at_least, assert_at_most, assert_rate
 
@@ -170,6 +174,60 @@ def test_the_gate_passes_large_groups_without_growth(rng):
     r = 300
     found = growth_of(rng, (2500, 8000), (0.32, 0.30), (0.32, 0.30), 0.8, r)
     assert_at_least((found.bound(NOMINAL) <= 0.03).sum(), r, 0.9)
+
+
+def reported(rng, n, p, r):
+    """Estimates and intervals of r gaps, as the results of an audit report them."""
+    x, y = (rng.binomial(size, rate, r).astype(float) for size, rate in zip(n, p, strict=True))
+    found = Pairs.of(x, np.full(r, float(n[0])), y, np.full(r, float(n[1])))
+    return np.stack([x / n[0] - y / n[1], *found.interval(0.95)])
+
+
+@pytest.mark.parametrize(
+    ("old_n", "new_n", "old_p", "new_p"),
+    [
+        ((8, 40), (8, 40), (0.4, 0.4), (0.4, 0.4)),
+        ((50, 500), (50, 500), (0.15, 0.05), (0.15, 0.05)),
+        ((30, 3000), (300, 3000), (0.02, 0.02), (0.02, 0.02)),
+        ((1000, 4000), (20, 200), (0.35, 0.3), (0.35, 0.3)),
+        ((25, 25), (1000, 4000), (0.35, 0.25), (0.35, 0.25)),
+        ((200, 2000), (200, 2000), (0.6, 0.5), (0.4, 0.5)),
+        ((400, 400), (400, 400), (0.95, 0.75), (0.95, 0.75)),
+    ],
+)
+def test_gaps_of_a_baseline_that_did_not_grow_are_not_said_to_have_grown(
+    rng, old_n, new_n, old_p, new_p
+):
+    r = 4000
+    found = growth_between(reported(rng, old_n, old_p, r), reported(rng, new_n, new_p, r))
+    assert_at_most((found.p_grown(0.0) <= NOMINAL).sum(), r, NOMINAL)
+    # Holm asks for smaller p-values too.
+    assert_at_most((found.p_grown(0.0) <= NOMINAL / 5).sum(), r, NOMINAL / 5)
+
+
+def test_gaps_of_a_baseline_that_grew_are_found(rng):
+    r = 1000
+    old = reported(rng, (1000, 4000), (0.33, 0.3), r)
+    grown = growth_between(old, reported(rng, (1000, 4000), (0.43, 0.3), r)).p_grown(0.0)
+    assert_at_least((grown <= NOMINAL).sum(), r, 0.8)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("draw", ["normal", "lognormal"])
+def test_few_real_values_of_a_baseline_are_not_said_to_have_grown(rng, draw):
+    """Their intervals are those of a t law, read as if they were normal ones."""
+    r, hits = 400, 0
+    for _ in range(r):
+        before, now = (
+            eq.Audit(
+                {"g": ["a"] * 12 + ["b"] * 80, "x": getattr(rng, draw)(size=92)},
+                group="g",
+                y_score="x",
+            ).disparity("mean_score", reference={"g": "b"})
+            for _ in range(2)
+        )
+        hits += gaps_since(before, now)[0].p_value <= NOMINAL
+    assert_at_most(hits, r, NOMINAL)
 
 
 def test_pairing_finds_what_two_samples_do_not(rng):

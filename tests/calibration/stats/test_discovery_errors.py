@@ -58,6 +58,26 @@ def test_rare_outcomes_in_small_slices_do_no_harm(rng):
     assert_at_most(hits, r, NOMINAL)
 
 
+def test_copies_ties_and_missing_values_do_no_harm(rng):
+    """Features that say the same twice, are mostly one value, or are mostly missing."""
+    r, n = 100, 2000
+    hits = 0
+    for _ in range(r):
+        x = rng.exponential(size=n).round(1)
+        text = rng.choice(["a", "b"], size=n).astype(object)
+        text[rng.random(n) < 0.7] = None
+        columns = {
+            "x": x,
+            "copy": -x,
+            "mostly zero": np.where(rng.random(n) < 0.8, 0.0, x),
+            "mostly one": np.where(rng.random(n) < 0.8, 99.0, x),
+            "missing": text,
+            "level": rng.choice(list("abcdefghijklmnop"), size=n),
+        }
+        hits += bool(discover_subgroups(rng.random(n) < 0.15, columns, min_size=0.0).rejected)
+    assert_at_most(hits, r, NOMINAL)
+
+
 def test_individual_risks_may_differ(rng):
     """Risks vary between people, not with the features: a draw is Bernoulli at the mean risk."""
     r, n = 100, 3000
@@ -124,10 +144,10 @@ def _rows(columns, words):
         name, ends = words.split(" in (")
         low, high = (float(end) for end in ends.rstrip("]").split(", "))
         return (columns[name] > low) & (columns[name] <= high)
-    for sign in (" <= ", " > ", " = "):
+    for sign in (" <= ", " > ", "="):
         if sign in words:
             name, value = words.split(sign)
-            if sign == " = ":
+            if sign == "=":
                 return columns[name] == value
             limit = float(value)
             return columns[name] <= limit if sign == " <= " else columns[name] > limit
@@ -164,6 +184,23 @@ def test_a_split_search_of_clusters_reports_no_more_than_the_level(rng):
             naive += bool(discover_subgroups(y, columns, method="split").rejected)
     assert_at_most(hits, r, NOMINAL)
     assert naive >= 6
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("draw", "n_clusters", "size"),
+    [("normal", 300, 8), ("normal", 60, 40), ("normal", 40, 30), ("lognormal", 100, 20)],
+)
+def test_a_split_search_of_few_or_skewed_clusters_reports_no_more(rng, draw, n_clusters, size):
+    # 7 of 250, 6, 5 and 2 of 150 with another seed.
+    r, hits = 150, 0
+    cluster = np.repeat(np.arange(n_clusters), size)
+    for _ in range(r):
+        columns = features_of(rng, n_clusters, text=3, numbers=2)
+        columns = {name: column[cluster] for name, column in columns.items()}
+        y = getattr(rng, draw)(size=n_clusters)[cluster] + rng.normal(size=len(cluster))
+        hits += bool(discover_subgroups(y, columns, cluster=cluster).rejected)
+    assert_at_most(hits, r, NOMINAL)
 
 
 @pytest.mark.slow

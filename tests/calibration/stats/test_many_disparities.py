@@ -5,7 +5,8 @@ import pytest
 from scipy import stats
 
 from equipoise.moments import CellMoments
-from equipoise.stats.disparity.gaps import Target, Units, joint_test
+from equipoise.stats.disparity.gaps import Target, Units
+from equipoise.stats.disparity.joint import joint_test
 from equipoise.stats.disparity.references import compare, covariance
 from equipoise.stats.multiplicity import adjusted_p_values, e_bh, max_t
 from oracles.disparity import moments_of
@@ -160,7 +161,7 @@ def test_simultaneous_intervals_cover_all_groups_together(rng):
     tables = [counts_table(rng, 6000, np.full(16, 1 / 16), rates) for _ in range(reps)]
     comparisons = [compare(table, groups, target) for table in tables]
     first = zip(tables[:40], comparisons[:40], strict=True)
-    mean = np.mean([covariance(t, groups, target, c) for t, c in first], axis=0)
+    mean = np.mean([covariance(t, groups, target, [c]) for t, c in first], axis=0)
     critical = max_t(mean, rng=rng).critical()
     truth = np.array([rates[g].mean() for g in groups.T]) - rates[target.cells].mean()
     found = assessed(stacked(comparisons), binary=True)

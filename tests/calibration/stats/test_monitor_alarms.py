@@ -37,6 +37,7 @@ RATES = {
     "daily, seasonal": over_time.seasonal,
     "mostly absent": over_time.sporadic,
     "one row a side": over_time.one_row_a_side,
+    "from one end to the other": over_time.extremes,
     "reference of 5%": lambda rng, r: over_time.steady(rng, r, share=0.95),
 }
 
@@ -59,9 +60,10 @@ def test_a_thousand_looks_raise_no_more_alarms_than_the_level(rng, batches, rows
     assert_at_most(misses(found, 0.0).sum(), r, NOMINAL)
 
 
-def test_sizes_that_depend_on_the_past_do_no_harm(rng):
+@pytest.mark.parametrize("design", [over_time.chased, over_time.doubled])
+def test_sizes_that_depend_on_the_past_do_no_harm(rng, design):
     r = 1000
-    found = over_time.monitors(over_time.chased(rng, r), r)
+    found = over_time.monitors(design(rng, r), r)
     assert_at_most((alarms(found) >= 0).sum(), r, NOMINAL)
     assert_at_most(misses(found, 0.0).sum(), r, NOMINAL)
 
@@ -162,6 +164,45 @@ def test_clusters_raise_no_more_alarms_than_the_level_and_rows_as_if_independent
     assert_at_most(hits, r, NOMINAL)
     assert_at_most(missed, r, NOMINAL)
     assert_at_least(naive, r, 0.15)
+
+
+def few_clusters(rng, size):
+    """120 batches of new people, a few of the group and ten others, with two rows each."""
+    parts = []
+    for b in range(120):
+        for g, n in ((0, size(rng)), (1, 10)):
+            p = np.repeat(rng.beta(2, 3, size=n), 2)
+            user = np.repeat(1000 * b + 100 * g + np.arange(n), 2)
+            columns = rng.random(2 * n) < p, np.full(2 * n, b), np.full(2 * n, g), user
+            parts.append(np.array(columns, dtype=float))
+    y, batch, group, user = np.concatenate(parts, axis=1)
+    return y, batch.astype(int), group.astype(int), np.unique(user, return_inverse=True)[1]
+
+
+@pytest.mark.parametrize(
+    "size", [lambda _: 2, lambda rng: rng.poisson(1), lambda rng: rng.poisson(3)]
+)
+def test_few_clusters_in_each_batch_raise_no_more_alarms_than_the_level(rng, size):
+    # Before residuals were scaled for few clusters: .73 with one of them in each batch.
+    r, eye = 100, np.eye(2, dtype=bool)
+    hits = missed = 0
+    for _ in range(r):
+        y, batch, group, user = few_clusters(rng, size)
+        sums = BatchSums.from_rows(y, batch, group, cluster=user, n_cells=2)
+        found = gap_sequence(sums, eye[:, :1], eye[:, 1:])
+        hits += bool(alarms(found)[0] >= 0)
+        missed += bool(misses(found, 0.0)[0])
+    assert_at_most(hits, r, NOMINAL)
+    assert_at_most(missed, r, NOMINAL)
+
+
+def test_one_cluster_of_a_side_in_every_batch_is_not_tested(rng):
+    y, batch, group, user = few_clusters(rng, lambda _: 1)
+    sums = BatchSums.from_rows(y, batch, group, cluster=user, n_cells=2)
+    eye = np.eye(2, dtype=bool)
+    found = gap_sequence(sums, eye[:, :1], eye[:, 1:])
+    assert found.status[0] == "alone"
+    assert alarms(found)[0] < 0
 
 
 def test_a_family_of_ten_raises_no_more_alarms_than_the_level(rng):

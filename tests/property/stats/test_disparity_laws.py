@@ -5,7 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from equipoise.moments import CellMoments
-from equipoise.stats.disparity.gaps import Target, Units, disparities, joint_test
+from equipoise.stats.disparity.gaps import Target, Units, disparities
+from equipoise.stats.disparity.joint import joint_test
 from equipoise.stats.multiplicity import adjusted_p_values
 from oracles.disparity import GROUPS, TARGETS, moments_of
 
@@ -23,9 +24,18 @@ def table(seed, n=300, binary=True):
 
 
 @QUICK
-@given(seed=seeds, kind=kinds, binary=st.booleans(), scale=st.sampled_from(["difference", "ratio"]))
-def test_null_is_in_the_interval_exactly_when_it_is_not_rejected(seed, kind, binary, scale):
-    _, u, w, cell = table(seed, binary=binary)
+@given(
+    seed=seeds,
+    kind=kinds,
+    binary=st.booleans(),
+    scale=st.sampled_from(["difference", "ratio"]),
+    method=st.sampled_from(["auto", "el", "eel"]),
+    n=st.sampled_from([60, 300]),
+)
+def test_null_is_in_the_interval_exactly_when_it_is_not_rejected(
+    seed, kind, binary, scale, method, n
+):
+    _, u, w, cell = table(seed, n, binary=binary)
     units = None if binary else Units(u=u, w=w, cell=cell)
     null = 0.02 if scale == "difference" else 1.05
     found = disparities(
@@ -33,6 +43,7 @@ def test_null_is_in_the_interval_exactly_when_it_is_not_rejected(seed, kind, bin
         GROUPS,
         TARGETS[kind],
         binary=binary,
+        method=method,
         units=units,
         null=null,
         scale=scale,
@@ -125,6 +136,9 @@ def test_one_row_for_each_cluster_is_independent_rows(seed, kind):
     clustered = moments_of(u, w, cell, 6, cluster=np.arange(len(u)))
     same = disparities(clustered, GROUPS, TARGETS[kind], binary=False, method="eel")
     np.testing.assert_allclose(plain.statistic, same.statistic, rtol=1e-9)
+    moments = moments_of(u, w, cell, 6)
+    auto = [disparities(m, GROUPS, TARGETS[kind], binary=False) for m in (moments, clustered)]
+    np.testing.assert_allclose(auto[0].p_value, auto[1].p_value, rtol=1e-9)
 
 
 @QUICK
@@ -138,7 +152,6 @@ def test_a_common_factor_of_all_weights_changes_nothing(seed, factor):
             GROUPS,
             TARGETS["reference"],
             binary=False,
-            method="eel",
         )
         for scale in (1.0, factor)
     ]

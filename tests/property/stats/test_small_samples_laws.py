@@ -6,9 +6,12 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy import stats
 
+from equipoise.moments import CellMoments
 from equipoise.stats.disparity.means import MeanComparison
+from equipoise.stats.disparity.references import Target
+from equipoise.stats.disparity.row_roots import Units, share_units
 from equipoise.stats.small_samples import joint_test, pooled_shape, shrunk_correlation
-from equipoise.stats.unit_sums import UnitSums, groups_and_rests
+from equipoise.stats.unit_sums import UnitSums
 
 CRITICAL = float(stats.norm.ppf(0.975))
 
@@ -39,22 +42,14 @@ def nested(table, *, value=None, **options):
     return MeanComparison.with_rest(sums, rest, pooled_shape(sums), population=True)
 
 
-def spanning(table, *, centre=0.0):
+def spanning(table):
     u, w, group, unit = table
     size = int(group.max()) + 1
-    pairs, where = np.unique(unit * size + group, return_inverse=True)
-    found = groups_and_rests(
-        np.bincount(where, weights=u),
-        np.bincount(where, weights=w),
-        pairs // size,
-        pairs % size,
-        total_u=np.bincount(unit, weights=u),
-        total_w=np.bincount(unit, weights=w),
-        centre=centre,
-    )
-    return MeanComparison.with_rest(
-        found.group, found.rest, pooled_shape(found.group), population=True, cross=found.cross
-    )
+    cells = CellMoments.from_rows(np.column_stack([u, w]), group, cluster=unit, order=3)
+    rows = Units(u=u, w=w, cell=group, unit=np.unique(unit, return_inverse=True)[1])
+    everyone = Target(kind="population")
+    shared = share_units(cells, rows, np.eye(size), everyone)
+    return MeanComparison.of_cells(shared, np.eye(size), everyone)
 
 
 @given(tables(), st.integers(0, 1000))
@@ -73,7 +68,7 @@ def test_units_of_measurement_and_weight_change_nothing(table, factor, shift):
     assert_allclose(spanning((u * factor, w, group, unit)).root(0.2 * factor), plain, 1e-6, 1e-7)
     assert_allclose(spanning((u * factor, w * factor, group, unit)).root(0.2), plain, 1e-6, 1e-7)
     moved = (u + shift * w, w, group, unit)
-    assert_allclose(spanning(moved, centre=shift).root(0.2), plain, 1e-6, 1e-7)
+    assert_allclose(spanning(moved).root(0.2), plain, 1e-6, 1e-7)
 
 
 @given(tables(), st.floats(-3, 3))

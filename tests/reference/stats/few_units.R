@@ -50,8 +50,29 @@ pair <- function(n1, n2, power) {
           n1, n2, power, coef(fit)[[2]], cr0[2, 2], sat$df[[2]])
 }
 
+# Korn and Graubard: weighted rows, and rows of clusters.
+beta_interval <- function(design, d) {
+  found <- svyciprop(~y, design, method = "beta")
+  ends <- confint(found)
+  sprintf('"rows": %d, "rate": %.15g, "low": %.15g, "high": %.15g', nrow(d), coef(found)[[1]], ends[[1]], ends[[2]])
+}
+proportion <- function(n, power, cut) {
+  d <- units(n, power)
+  d$y <- as.numeric(d$x > cut)
+  sprintf('{"n": %d, "power": %g, "cut": %g, %s}', n, power, cut,
+          beta_interval(svydesign(ids = ~1, weights = ~w, data = d), d))
+}
+clustered_proportion <- function(n, biggest, cut) {
+  d <- rows(n, biggest)
+  d$y <- as.numeric(d$y > cut)
+  sprintf('{"n": %d, "biggest": %d, "cut": %g, %s}', n, biggest, cut,
+          beta_interval(svydesign(ids = ~id, weights = ~1, data = d), d))
+}
+
 cat(sprintf('{"versions": {"R": "%s", "clubSandwich": "%s", "survey": "%s"},\n',
             as.character(getRversion()), packageVersion("clubSandwich"), packageVersion("survey")))
 cat('"weighted": [', paste(one(6, 0), one(9, 1), one(25, 1), one(40, 2), sep = ",\n"), '],\n')
 cat('"clustered": [', paste(clustered(7, 4), clustered(12, 9), sep = ",\n"), '],\n')
+cat('"proportions": [', paste(proportion(25, 1, 8), proportion(40, 2, 4), proportion(60, 0.5, 9), sep = ",\n"), '],\n')
+cat('"clustered_proportions": [', paste(clustered_proportion(7, 4, 8), clustered_proportion(12, 9, 6), sep = ",\n"), '],\n')
 cat('"pairs": [', paste(pair(6, 11, 0), pair(8, 30, 1), sep = ",\n"), ']}\n')

@@ -80,4 +80,49 @@ options(survey.lonely.psu = "adjust")
 out$survey$adjust <- one(svydesign(~psu, strata = ~h, weights = ~w, data = lonely))
 options(survey.lonely.psu = "certainty")
 out$survey$certainty <- one(svydesign(~psu, strata = ~h, weights = ~w, data = lonely))
+
+# Random tables: 2 x 2, 2 x 2 x K sparse and dense, 3 x 2 x K.
+set.seed(5)
+out$random_pairs <- lapply(1:25, function(i) {
+  n <- sample(c(5, 12, 40, 150, 900), 2, replace = TRUE)
+  x <- rbinom(2, n, runif(1, .03, .9))
+  m <- matrix(c(x[1], n[1] - x[1], x[2], n[2] - x[2]), 2, byrow = TRUE)
+  o <- suppressWarnings(if (all(m > 0)) oddsratio.wald(m)$measure[2, 1] else NA)
+  r <- suppressWarnings(if (all(m > 0)) riskratio.wald(m, rev = "columns")$measure[2, 1] else NA)
+  list(table = c(x[1], n[1], x[2], n[2]), fisher = fisher.test(m)$p.value, odds = o, risk = r)
+})
+out$random_strata <- lapply(1:12, function(i) {
+  k <- sample(2:9, 1); size <- c(3, 15, 80)[i %% 3 + 1]
+  n1 <- rpois(k, size) + 1; n0 <- rpois(k, size) + 1; rate <- runif(k, .1, .9)
+  x1 <- rbinom(k, n1, rate); x0 <- rbinom(k, n0, rate)
+  if (i == 1) { x1 <- pmin(x1 + 2, n1) }
+  a <- array(rbind(x1, x0, n1 - x1, n0 - x0), c(2, 2, k))
+  list(x1 = x1, n1 = n1, x0 = x0, n0 = n0, cmh = cmh(a, correct = FALSE),
+       cmh_yates = cmh(a, correct = TRUE), exact = mantelhaen.test(a, exact = TRUE)$p.value,
+       odds = unname(mantelhaen.test(a)$estimate))
+})
+out$random_several <- lapply(1:6, function(i) {
+  k <- sample(2:6, 1); ones <- matrix(rpois(4 * k, 6) + 1, 4); zeros <- matrix(rpois(4 * k, 9) + 1, 4)
+  m <- mantelhaen.test(array(rbind(ones, zeros)[c(rbind(1:4, 5:8)), ], c(2, 4, k)))
+  list(ones = ones, zeros = zeros, statistic = unname(m$statistic), df = unname(m$parameter))
+})
+
+# Simultaneous comparisons with a shared comparator: the correlation and critical value of multcomp.
+b <- c(.2, -.1, .4); V <- matrix(.02, 3, 3) + diag(c(.03, .05, .02))
+g <- glht(parm(b, V), linfct = diag(3))
+set.seed(6)
+out$shared <- list(estimate = b, cov = V,
+  critical = attr(confint(g)$confint, "calpha"), p = as.numeric(summary(g)$test$pvalues))
+
+# Gaps under a design: each group beside the rest is a regression on its indicator.
+gap <- function(des) { lapply(0:2, function(k) {
+  des <- update(des, own = as.numeric(g == k)); f <- svyglm(y ~ own, design = des); list(gap = unname(coef(f)[2]), se = unname(SE(f)[2])) }) }
+out$survey$gaps <- list(plain = gap(svydesign(~psu, strata = ~h, weights = ~w, data = s)),
+  fpc = gap(svydesign(~psu, strata = ~h, weights = ~w, fpc = ~N, data = s)),
+  rows_as_units = gap(svydesign(~1, strata = ~h, weights = ~w, data = s)))
+options(survey.lonely.psu = "fail")
+one_rate <- function(des) { m <- svyby(~one, ~g, update(des, one = as.numeric(y > 0)), svymean, covmat = TRUE)
+  list(mean = unname(coef(m)), cov = unname(vcov(m))) }
+out$survey$rates <- list(plain = one_rate(svydesign(~psu, strata = ~h, weights = ~w, data = s)),
+  rows_as_units = one_rate(svydesign(~1, strata = ~h, data = s, weights = rep(1, 240))))
 cat(toJSON(out, digits = NA, auto_unbox = TRUE, pretty = 1))

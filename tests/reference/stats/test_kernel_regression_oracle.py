@@ -82,7 +82,9 @@ def test_residual_differences_equal_a_dense_linear_map(rows, unit):
     test = parity_test(y, score, group, cluster=user, unit=unit, bandwidth=0.9, rng=1)
     w = 1.0 / np.bincount(user)[user] if unit == "cluster" else np.ones(len(y))
     order = np.argsort(score, kind="stable")
-    nodes = np.unique(weighted_quantile(score[order], w[order], np.linspace(0.0, 1.0, 60)))
+    # Nodes are equally spaced in the equal mixture of the groups.
+    share = (w / np.bincount(group, w)[group])[order]
+    nodes = np.unique(weighted_quantile(score[order], share, np.linspace(0.0, 1.0, 60)))
     smooth = np.empty((len(nodes), len(y)))
     for j, s in enumerate(nodes):
         u = (score - s) / 0.9

@@ -1,4 +1,4 @@
-"""The same numbers as R: fisher.test, mantelhaen.test, metafor, multcomp, qtukey, survey.
+"""The same numbers as R: fisher.test, mantelhaen.test, epitools, metafor, multcomp, survey.
 
 `regulator.R` made `regulator.json`. Where statsmodels or scipy has the same test it is asked too.
 """
@@ -12,11 +12,13 @@ from numpy.testing import assert_allclose
 from scipy import stats
 from statsmodels.stats.contingency_tables import StratifiedTable
 
+import equipoise as eq
 from equipoise.stats.disparity.impact import boschloo_p_value, companions, fisher_p_value
 from equipoise.stats.disparity.mantel_haenszel import StratumCounts, generalised_test
 from equipoise.stats.disparity.range_law import IndependentLaw, range_quantile, range_tail
 from equipoise.stats.disparity.strata import stratified_disparity_test
 from equipoise.stats.disparity.survey import DesignMeans, survey_means
+from equipoise.stats.multiplicity import correlations, max_t
 
 R = json.loads(Path(__file__).with_name("regulator.json").read_text())
 PAIRS = [one["table"] for one in R["pairs"]]
@@ -143,3 +145,73 @@ def test_survey_means_are_those_of_r(design):
     assert_allclose(means.value, known["mean"], rtol=1e-10)
     assert_allclose(means.covariance, known["cov"], rtol=1e-8)
     assert means.df == known["df"]
+
+
+@pytest.mark.parametrize("one", R["random_pairs"], ids=lambda one: str(one["table"]))
+def test_random_tables_are_those_of_fisher_test_and_epitools(one):
+    x1, n1, x2, n2 = one["table"]
+    assert_allclose(fisher_p_value(x1, n1, x2, n2), one["fisher"], rtol=1e-8)
+    if one["odds"] is not None and one["odds"] != "NA":
+        beside = companions(np.array([x1, x2]), np.array([n1, n2]), 1)
+        assert_allclose(beside.odds_ratio[0], one["odds"], rtol=1e-8)
+        # epitools has the second row over the first.
+        assert_allclose((x2 / n2) / (x1 / n1), one["risk"], rtol=1e-8)
+
+
+@pytest.mark.parametrize("one", R["random_strata"], ids=lambda one: f"{len(one['x1'])} strata")
+def test_random_strata_are_those_of_mantelhaen_test(one):
+    c = StratumCounts(
+        **{name: np.array(one[name], dtype=float) for name in ("x1", "n1", "x0", "n0")}
+    )
+    assert_allclose(c.cochran_test().statistic, one["cmh"], rtol=1e-8, atol=1e-12)
+    assert_allclose(c.cochran_test(correct=True).statistic, one["cmh_yates"], rtol=1e-8, atol=1e-12)
+    assert_allclose(c.exact_p_value(), one["exact"], rtol=1e-8)
+    assert_allclose(c.odds_ratio.value, one["odds"], rtol=1e-8)
+
+
+@pytest.mark.parametrize("one", R["random_several"], ids=lambda one: f"df {one['df']}")
+def test_random_groups_are_those_of_mantelhaen_test(one):
+    ones, zeros = (np.array(one[name], dtype=float).T for name in ("ones", "zeros"))
+    test = generalised_test(ones + zeros, ones, ones.sum(axis=1))
+    assert_allclose(test.statistic, one["statistic"], rtol=1e-8)
+    assert test.df == one["df"]
+
+
+def test_simultaneous_comparisons_are_those_of_multcomp():
+    shared = R["shared"]
+    law = max_t(correlations(np.array(shared["cov"])), rng=1, n_draws=400_000)
+    # multcomp's quasi-random integral is right to 1e-3, our draws to 2e-3.
+    assert_allclose(law.critical(0.95), shared["critical"], atol=0.01)
+    z = np.array(shared["estimate"]) / np.sqrt(np.diag(shared["cov"]))
+    assert_allclose(law.p_values(np.abs(z)), shared["p"], atol=0.004)
+
+
+@pytest.mark.parametrize("design", ["plain", "fpc", "rows_as_units"])
+def test_the_audit_of_a_survey_has_the_gaps_and_errors_of_svyglm(design):
+    rows = R["survey"]["rows"]
+    data = {
+        name: np.array([row[name] for row in rows]) for name in ("y", "g", "w", "h", "N", "psu")
+    }
+    roles = {"plain": {"cluster": "psu"}, "fpc": {"cluster": "psu", "fpc": "N"}}.get(design, {})
+    audit = eq.Audit(data, group="g", y_true="y", weight="w", strata="h", **roles)
+    result = audit.disparity("mean_outcome", reference="rest")
+    for finding, value, known in zip(
+        result.findings, result.details.values, R["survey"]["gaps"][design], strict=True
+    ):
+        assert_allclose(finding.estimate, known["gap"], rtol=1e-8)
+        assert_allclose(value["se"], known["se"], rtol=1e-8)
+
+
+@pytest.mark.parametrize("design", ["plain", "rows_as_units"])
+def test_rates_of_a_survey_are_those_of_svymean(design):
+    rows = R["survey"]["rows"]
+    data = {name: np.array([row[name] for row in rows]) for name in ("y", "g", "w", "h", "psu")}
+    data["one"] = (data["y"] > 0).astype(int)
+    roles = {"plain": {"cluster": "psu", "weight": "w"}}.get(design, {})
+    audit = eq.Audit(data, group="g", y_pred="one", strata="h", **roles)
+    result = audit.disparity("selection_rate", reference={"g": 0})
+    mean, cov = (np.array(R["survey"]["rates"][design][name]) for name in ("mean", "cov"))
+    for j in (1, 2):
+        assert_allclose(result.findings[j].estimate, mean[j] - mean[0], rtol=1e-8)
+        se = np.sqrt(cov[j, j] + cov[0, 0] - 2 * cov[0, j])
+        assert_allclose(result.details.values[j]["se"], se, rtol=1e-8)

@@ -12,6 +12,7 @@ from numpy.testing import assert_allclose
 
 from equipoise.stats.small_samples import combine, contrast_law, pooled_shape, side_contrast
 from equipoise.stats.unit_sums import UnitSums
+from simulate.peers import korn_graubard
 
 REFERENCE = json.loads((Path(__file__).parent / "few_units.json").read_text(encoding="utf-8"))
 
@@ -67,3 +68,25 @@ def test_degrees_of_a_difference_agree_with_club_sandwich(case):
     # Ours weighs the sides by the variance of their means, not by its uncorrected estimate.
     law = contrast_law(combine(side_contrast(sides, pooled_shape(sides)), np.array([-1.0, 1.0])))
     assert_allclose(law.df, case["df_cr0"], rtol=0.15)
+
+
+@pytest.mark.parametrize("case", REFERENCE["proportions"])
+def test_the_peer_of_weighted_rates_is_that_of_survey(case):
+    x, w = units(case["n"], case["power"])
+    y = (x > case["cut"]) * 1.0
+    ends = korn_graubard(w * y, w, case["n"])
+    assert_allclose(np.sum(w * y) / w.sum(), case["rate"], rtol=1e-12)
+    assert_allclose(ends, (case["low"], case["high"]), rtol=1e-9)
+
+
+@pytest.mark.parametrize("case", REFERENCE["clustered_proportions"])
+def test_the_peer_of_clustered_rates_is_that_of_survey(case):
+    i = np.arange(1, case["n"] + 1)
+    size = 1 + (i * 5) % case["biggest"]
+    unit = np.repeat(i, size)
+    k = np.arange(1, len(unit) + 1)
+    y = ((k * 104729) % 97 / 10 + (unit * 13) % 7 > case["cut"]) * 1.0
+    total = np.bincount(unit, y)[1:]
+    ends = korn_graubard(total, size * 1.0, len(y))
+    assert_allclose(total.sum() / size.sum(), case["rate"], rtol=1e-12)
+    assert_allclose(ends, (case["low"], case["high"]), rtol=1e-9)

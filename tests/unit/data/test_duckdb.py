@@ -2,14 +2,17 @@
 
 import datetime as dt
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import csv
 
 import equipoise as eq
-from equipoise.data.duckdb import connection
+from equipoise.data.duckdb import connection, read
 from equipoise.data.query import reason
-from equipoise.exceptions import DataError
+from equipoise.exceptions import DataError, MissingValuesError
+from support.engines import on_engine
 
 ROWS = "g,p\n" + "a,1\nb,0\n" * 20
 
@@ -117,8 +120,44 @@ def test_a_reason_is_one_line_without_advice():
     assert len(reason(ValueError("x" * 9000))) < 600
 
 
+def test_a_line_with_more_fields_is_named(tmp_path):
+    (tmp_path / "t.csv").write_text("g,p\na,1\nb,0\nb,0,7\na,1\n")
+    with pytest.raises(DataError, match="line 4 has 3, the first has 2"):
+        eq.Audit(tmp_path / "t.csv", group="g", y_pred="p")
+
+
+@pytest.mark.parametrize("missing", [None, float("nan")])
+@pytest.mark.parametrize("container", ["pyarrow", "polars", "pandas", "dict", "parquet", "csv"])
+def test_a_feature_that_is_not_a_number_is_missing_in_every_container(tmp_path, container, missing):
+    k = np.arange(200)
+    x = pa.array([missing, *(k[1:] % 7 / 7).tolist()], from_pandas=False)
+    table = pa.table({"g": k % 2, "y": k // 2 % 2, "p": k // 3 % 2, "x": x})
+    data = table
+    if container == "parquet":
+        pq.write_table(table, tmp_path / "t.parquet")
+        data = tmp_path / "t.parquet"
+    elif container == "csv":
+        csv.write_csv(table, tmp_path / "t.csv")
+        data = tmp_path / "t.csv"
+    elif container != "pyarrow":
+        data = on_engine(container, table)
+    roles = {"group": "g", "y_true": "y", "y_pred": "p", "features": ["x"]}
+    audit = eq.Audit(data, **roles)
+    with pytest.raises(MissingValuesError, match="'x' has 1 missing values in 200 rows"):
+        audit.improvability("sklearn.linear_model.LogisticRegression", accuracy="accuracy")
+
+
 def test_an_empty_file_among_others_is_named(tmp_path):
     (tmp_path / "1.csv").write_text(ROWS)
     (tmp_path / "2.csv").write_text("")
     with pytest.raises(DataError, match="the file is empty"):
         eq.Audit(str(tmp_path / "*.csv"), group="g", y_pred="p")
+
+
+def test_a_doubled_quote_far_below_the_first_rows_is_read(tmp_path):
+    file = tmp_path / "late.csv"
+    rows = [f'{k},"charge, {k}",F' for k in range(30_000)]
+    rows.append('30000,"Poss Mot Veh Mfg ""ID"" Removed",M')
+    file.write_text("id,charge,sex\n" + "\n".join(rows) + "\n")
+    ((count,),) = read(str(file)).aggregate("count(*)").fetchall()
+    assert count == 30_001

@@ -74,6 +74,32 @@ class TestFiles:
         with pytest.raises(DataError, match="a type that no audit can use"):
             eq.Audit(frame, group="group", y_pred="p")
 
+    @pytest.mark.parametrize("name", ["a.b", "a`b"])
+    def test_a_name_that_spark_takes_for_a_path_is_refused_where_it_is_used(self, name, tmp_path):
+        rows = pa.table({name: ["x", "y"] * 30, "g": ["x", "y"] * 30, "p": [1, 0, 0] * 20})
+        frame = spark_session().createDataFrame(rows)
+        with pytest.raises(DataError, match="has a dot or a backtick in its name"):
+            eq.Audit(frame, group=name, y_pred="p")
+        assert eq.Audit(frame, group="g", y_pred="p").disparity("selection_rate").n == 60
+        pq.write_table(rows, tmp_path / "rows.parquet")
+        with pytest.raises(DataError, match="has a dot or a backtick in its name"):
+            eq.Audit(str(tmp_path / "rows.parquet"), group=name, y_pred="p", engine="spark")
+
+    def test_a_stopped_session_is_told_in_a_sentence(self, monkeypatch):
+        frame = spark_session().createDataFrame(pa.table({"g": ["x"] * 9, "p": [1, 0, 1] * 3}))
+        audit = eq.Audit(frame, group="g", y_true="p", y_pred="p", y_score="p")
+        context = frame.sparkSession.sparkContext
+        monkeypatch.setattr(context, "_jsc", None)
+        asked = [
+            lambda: eq.Audit(frame, group="g", y_pred="p"),
+            lambda: audit.disparity("selection_rate"),
+            audit.predictive_parity,
+            lambda: audit.improvability("p", accuracy="accuracy", fairness="fpr"),
+        ]
+        for ask in asked:
+            with pytest.raises(DataError, match="The Spark session that holds the rows was stop"):
+                ask()
+
     @pytest.mark.parametrize("ending", ["csv", "parquet"])
     def test_command_line_runs_a_plan_on_spark(self, ending, tmp_path):
         from typer.testing import CliRunner
@@ -120,3 +146,20 @@ def test_without_java_the_error_says_what_is_needed(tmp_path):
     assert done.stdout.strip() == (
         "Spark did not start; it needs Java 17 or newer on the PATH or in JAVA_HOME."
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "cure"),
+    [
+        ("ModuleNotFoundError: No module named 'equipoise'", "PYSPARK_PYTHON=./environment"),
+        (
+            "PySparkRuntimeError: [PYTHON_VERSION_MISMATCH] Python in worker has different version",
+            "run another Python than this one, .* Set PYSPARK_PYTHON to the same",
+        ),
+    ],
+)
+def test_workers_that_cannot_help_are_told_with_the_cure(text, cure):
+    error = spark._worker_error(RuntimeError(f"Traceback\n{text}: 3.9 than that in driver"))
+    assert isinstance(error, MissingDependencyError)
+    with pytest.raises(MissingDependencyError, match=cure):
+        raise error

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import equipoise as eq
 from equipoise.data.roles import Roles
 from equipoise.data.splitting import hashed, hashed_numpy
 from equipoise.data.table import KEY, Quantity, Rows, Table
@@ -184,6 +185,43 @@ def test_a_positive_label_that_no_row_has_is_refused(labels, positive, message):
         answer_of(table.label_sums(("y_true",)))
 
 
+@pytest.mark.parametrize(
+    ("labels", "positive", "favourable", "message"),
+    [
+        (["yes", "no"], "yes", "Yes", "'y'; no row has 'Yes'. Did you mean 'yes'?"),
+        (["yes", "no"], "no", "Yes", "'y'; no row has 'Yes'. Did you mean 'yes'?"),
+        (["yes", "no"], "yes", 7, "'y'; no row has 7. Labels: 'no', 'yes'."),
+        (["yes", "no"], "yes", "1", "'y'; no row has '1'. Labels: 'no', 'yes'."),
+        ([0, 1], 1, "yes", "'y'; no row has 'yes'. Labels: '0', '1'."),
+        (["yes", "no", "late"], "yes", "no", "has more labels beside 'yes': 'late', 'no'."),
+    ],
+)
+def test_a_favourable_label_that_no_row_has_is_refused(labels, positive, favourable, message):
+    roles = Roles(group="g", y_true="y", positive=positive, favourable=favourable)
+    table = Table({"g": ["a"] * len(labels), "y": labels}, roles)
+    with pytest.raises(NotBinaryError, match=re.escape(message)):
+        table.check_favourable()
+
+
+@pytest.mark.parametrize(
+    ("labels", "positive", "favourable"),
+    [
+        (["yes", "no"], "yes", None),
+        (["yes", "no"], "yes", "no"),
+        (["yes", "no"], "yes", 0),
+        (["yes", "no", "late"], "yes", 1),
+        (["yes", "no", "late"], "yes", "yes"),
+        (["no", "no"], "no", "yes"),
+        ([0, 1], 1, "0"),
+        ([True, False], 1, False),
+        ([1.0, 2.0], 1, 2),
+    ],
+)
+def test_a_favourable_label_that_is_known_is_taken(labels, positive, favourable):
+    roles = Roles(group="g", y_true="y", positive=positive, favourable=favourable)
+    Table({"g": ["a"] * len(labels), "y": labels}, roles).check_favourable()
+
+
 def test_decisions_may_lack_the_positive_label_that_outcomes_have():
     data = {"g": ["a", "b"], "y": ["yes", "no"], "p": ["no", "no"]}
     table = Table(data, Roles(group="g", y_true="y", y_pred="p", positive="yes"))
@@ -213,7 +251,7 @@ def one_row_groups(**columns):
             {"w": [1.0, -1.0]},
             {"weight": "w"},
             DataError,
-            "`weight` must be a number from 0 to 1e\\+70",
+            "`weight` must be a number from 0 to 1e\\+45",
         ),
         ({"w": [0.0, 0.0]}, {"weight": "w"}, DataError, "'w' is zero in every row"),
         ({"c": [1.5, 1.0]}, {"count": "c"}, DataError, "`count` must be a whole number"),
@@ -322,3 +360,14 @@ def test_files_that_cannot_be_read_say_why(tmp_path, name, content, message):
 def test_a_folder_without_parquet_is_refused(tmp_path):
     with pytest.raises(DataError, match="holds no parquet file"):
         Table(tmp_path, Roles())
+
+
+def test_too_many_subgroups_are_refused_with_the_depth_that_fits():
+    rng = np.random.default_rng(0)
+    names = [f"c{k:02d}" for k in range(12)]
+    data = {name: rng.integers(0, 2, 30_000) for name in names}
+    audit = eq.Audit(data | {"p": rng.integers(0, 2, 30_000)}, group=names, y_pred="p")
+    sentence = r"more than 100000 subgroups at depth 7. Pass `depth=6` \(at most 94448 subgroups"
+    with pytest.raises(InvalidParameterError, match=sentence):
+        audit.disparity("selection_rate")
+    assert len(audit.disparity("selection_rate", depth=1).findings) == 24

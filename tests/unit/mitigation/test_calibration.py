@@ -1,10 +1,17 @@
 import numpy as np
 import pytest
+from sklearn.base import clone
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from equipoise.exceptions import DataError, InvalidParameterError, SmallGroupWarning
+from equipoise.exceptions import (
+    ApproximationWarning,
+    DataError,
+    InvalidParameterError,
+    SmallGroupWarning,
+)
 from equipoise.mitigation import GroupCalibrator, MarginalThresholds, MultiObjectiveCalibrator
 from equipoise.stats.scores.calibrators import fit_score_map, monotone
 from equipoise.stats.scores.cells import weighted_quantile
@@ -22,6 +29,7 @@ METHODS = ["monotone", "interpolate", "isotonic", "platt", "binning"]
         GroupCalibrator("binning"),
         MarginalThresholds(),
         MultiObjectiveCalibrator(),
+        MultiObjectiveCalibrator("spline"),
     ]
 )
 # The checks feed lists and frames on purpose; what scikit-learn says of them is its own affair.
@@ -177,6 +185,32 @@ def test_several_objectives_need_all_scores(rng):
     np.testing.assert_allclose(fit.predict(at, group=[0]), [[0.21, 0.86]], atol=0.03)
 
 
+def test_splines_share_what_groups_have_in_common(rng):
+    """Outcomes that twist with the group are found; a group of few rows stays with the others."""
+    n = 6_000
+    score, group = rng.uniform(size=(n, 2)), rng.choice(["a", "b"], n)
+    twist = 0.8 * np.where(group == "b", 1.0, -1.0) * (score[:, 0] - 0.5) * (score[:, 1] - 0.5)
+    mean = 0.25 + 0.5 * score + twist[:, None]
+    y = (rng.uniform(size=(n, 2)) < mean).astype(float)
+    fit = MultiObjectiveCalibrator("spline").fit(score, y, group=group)
+    spline = fit.predict(score, group=group)
+    kernel = MultiObjectiveCalibrator("kernel").fit(score, y, group=group)
+    other = kernel.predict(score, group=group)
+    assert np.mean((spline - mean) ** 2) < np.mean((other - mean) ** 2)
+    rare = np.where(np.arange(n) < 30, "c", "a")
+    with pytest.warns(SmallGroupWarning, match="'c' has 30 rows"):
+        few = MultiObjectiveCalibrator("spline").fit(score, y, group=rare)
+    at = np.array([[0.3, 0.7]])
+    np.testing.assert_allclose(few.predict(at, group=["c"]), few.predict(at, group=["a"]), atol=0.1)
+
+
+def test_splines_serve_outcomes_that_are_not_binary_or_do_not_vary(rng):
+    score = rng.uniform(size=(800, 2))
+    y = np.column_stack([3.0 * score[:, 0] - score[:, 1], np.ones(800)])
+    fit = MultiObjectiveCalibrator("spline").fit(score, y)
+    np.testing.assert_allclose(fit.predict(score), y, atol=0.02)
+
+
 def test_boosting_serves_many_scores(rng):
     score = rng.uniform(size=(1500, 4))
     fit = MultiObjectiveCalibrator(random_state=0).fit(score, score)
@@ -201,3 +235,34 @@ def test_far_from_all_rows_the_nearest_one_counts():
 def test_a_constant_score_becomes_the_mean():
     fit = fit_score_map([0.0, 1.0, 1.0, 1.0], np.full(4, 0.3))
     np.testing.assert_allclose(fit(np.array([0.0, 0.3, 1.0])), 0.75)
+
+
+def forest_rows(rng, n=1200):
+    X = rng.normal(size=(n, 4))
+    group = rng.choice(["a", "b"], size=n)
+    y = (rng.uniform(size=n) < 1 / (1 + np.exp(-X[:, 0] - 0.5 * (group == "b")))).astype(int)
+    return X, y, group
+
+
+def test_a_model_is_cross_fitted_so_that_its_own_rows_do_not_flatter_it(rng):
+    X, y, group = forest_rows(rng)
+    new = forest_rows(np.random.default_rng(1))
+    forest = RandomForestClassifier(20, random_state=0)
+    cross = GroupCalibrator(estimator=forest, cv=3).fit(X, y, group=group)
+    fitted = clone(forest).fit(X, y)
+    with pytest.warns(ApproximationWarning, match="was fitted on them"):
+        naive = GroupCalibrator(estimator=fitted).fit(X, y, group=group)
+    brier = [np.mean((each.predict(new[0], group=new[2]) - new[1]) ** 2) for each in (cross, naive)]
+    assert brier[0] < brier[1] - 0.02
+    assert isinstance(cross.estimator_, RandomForestClassifier)
+
+
+def test_a_model_fitted_on_other_rows_is_used_without_a_word(rng):
+    X, y, group = forest_rows(rng)
+    model = LogisticRegression().fit(*forest_rows(np.random.default_rng(2))[:2])
+    calibrator = GroupCalibrator(estimator=model).fit(X, y, group=group, cluster=None)
+    assert calibrator.estimator_ is model
+    users = GroupCalibrator(estimator=model, cv=3, unit="row").fit(
+        X, y, group=group, cluster=np.arange(1200) // 2
+    )
+    assert users.estimator_ is not model

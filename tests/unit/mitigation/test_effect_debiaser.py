@@ -10,13 +10,14 @@ from sklearn.utils.estimator_checks import (
     check_set_params,
 )
 
+import equipoise as eq
 from equipoise.exceptions import (
-    ApproximationWarning,
     DataError,
     InvalidParameterError,
     NotBinaryError,
 )
 from equipoise.mitigation import EffectDebiaser
+from equipoise.stats.effects.bias import error_tests
 from equipoise.stats.effects.corrections import CORRECTIONS, effect_correction
 from equipoise.stats.effects.errors import effect_moments, group_errors
 
@@ -34,7 +35,7 @@ def test_amounts_are_those_of_the_engine(trial):
     errors = group_errors(
         effect_moments(trial["y"], trial["treatment"], trial["X"], trial["group"])
     )
-    expected = effect_correction(errors.error, errors.error_se, method="eb")
+    expected = effect_correction(errors.error, error_tests(errors).se, method="eb")
     assert debiaser.correction_ == "eb"
     assert_allclose(debiaser.amount_, expected.amount)
     assert debiaser.prior_sd_ == expected.prior.sd
@@ -90,12 +91,69 @@ def test_a_group_that_cannot_be_tested_gets_the_common_correction(trial):
     assert debiaser.amount_[5] == debiaser.common_
 
 
-def test_few_groups_warn_and_correct_what_is_detected(trial):
+def test_few_groups_are_shrunk(trial):
     few = {k: v[trial["group"] < 3] for k, v in trial.items()}
-    with pytest.warns(ApproximationWarning, match="3 groups are too few"):
-        debiaser = EffectDebiaser().fit(**few)
-    assert debiaser.correction_ == "mean_if_detected"
+    debiaser = EffectDebiaser().fit(**few)
+    assert debiaser.correction_ == "bayes_zero"
     assert debiaser.amount_[2] > 0.4
+
+
+def test_what_is_detected_is_what_the_audit_detects(trial):
+    table = {"y": trial["y"], "t": trial["treatment"], "f": trial["X"], "g": trial["group"]}
+    table = {name: values[:900] for name, values in table.items()}
+    audit = eq.Audit(table, group="g", y_true="y", treatment="t", effect_pred="f")
+    details = audit.treatment_effects().details
+    debiaser = EffectDebiaser(correction="mean_if_detected").fit(
+        table["f"], table["y"], treatment=table["t"], group=table["g"]
+    )
+    assert_allclose(debiaser.amount_, details["corrections"]["mean_if_detected"])
+    p = np.array(details["B_p_value"])
+    assert_allclose(debiaser.amount_ != 0, p <= 0.05)
+    other = EffectDebiaser(correction="mean_if_detected").fit_errors(
+        details["group"], details["B"], details["B_se"], p_value=details["B_p_value"]
+    )
+    assert_allclose(other.amount_, debiaser.amount_)
+    # Labels as the audit prints them, and plain ones.
+    for labels in (["g=2", "g=0"], [2, 0], ["2", "0"]):
+        assert_allclose(other.transform([1.5, 1.5], group=labels), 1.5 - debiaser.amount_[[2, 0]])
+
+
+def test_several_group_columns_are_written_as_the_audit_writes_them(trial, rng):
+    sex = np.where(rng.random(len(trial["y"])) < 0.5, "F", "M")
+    table = {
+        "y": trial["y"],
+        "t": trial["treatment"],
+        "f": trial["X"],
+        "g": trial["group"],
+        "sex": sex,
+    }
+    audit = eq.Audit(table, group=["g", "sex"], y_true="y", treatment="t", effect_pred="f")
+    details = audit.treatment_effects().details
+    columns = {"g": table["g"], "sex": sex}
+    debiaser = EffectDebiaser().fit(table["f"], table["y"], treatment=table["t"], group=columns)
+    assert debiaser.groups_.tolist() == details["group"]
+    assert_allclose(debiaser.amount_, details["corrections"]["eb"], rtol=1e-8)
+    first = debiaser.transform([1.5], group={"g": [2], "sex": ["M"]})
+    for form in (["g=2 & sex=M"], ["2 & M"], np.array([["2", "M"]])):
+        assert_allclose(debiaser.transform([1.5], group=form), first)
+    arrays = EffectDebiaser().fit(
+        table["f"],
+        table["y"],
+        treatment=table["t"],
+        group=np.column_stack([table["g"].astype(str), sex]),
+    )
+    assert_allclose(arrays.transform([1.5], group=["2 & M"]), first)
+    with pytest.raises(InvalidParameterError, match="one label for each of 1 rows; got 2"):
+        debiaser.transform([1.5], group={"g": [2, 1], "sex": ["M", "F"]})
+
+
+def test_a_short_label_that_two_groups_share_means_neither():
+    debiaser = EffectDebiaser(correction="mean").fit_errors(
+        ["sex=F", "grade=F", "grade=M"], [0.1, 0.2, 0.3], [0.1] * 3
+    )
+    assert debiaser.transform([1.0], group=["M"]).tolist() == [0.7]
+    with pytest.raises(DataError, match="were not in the data of `fit`: 'F'"):
+        debiaser.transform([1.0], group=["F"])
 
 
 def test_without_groups_all_rows_are_one(trial):

@@ -141,3 +141,78 @@ def test_a_group_without_outcomes_above_the_threshold_is_an_error(rng):
     score = np.concatenate([rng.uniform(0, 0.4, 300), rng.uniform(0, 1, 300)])
     with pytest.raises(EstimationError, match="a group has no outcome above the threshold"):
         equal_margin_thresholds(score, score, np.repeat([0, 1], 300), 0.5)
+
+
+def deciles(seed, n=3000):
+    rng = np.random.default_rng(seed)
+    group, score = rng.choice(["m", "w"], size=n, p=[0.7, 0.3]), rng.integers(1, 11, size=n)
+    y = (rng.uniform(size=n) < 0.05 * score + 0.1 * (group == "w")).astype(int)
+    return y, score, group, rng.uniform(0.5, 2.0, size=n)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_deciles_keep_the_rate_that_is_promised(seed):
+    y, score, group, weight = deciles(seed)
+    rule = MarginalThresholds(5, labels_below=True, n_resamples=5)
+    with pytest.warns(ApproximationWarning, match="nearly equal with 10 levels of the score"):
+        rule.fit(score, y, weight, group=group)
+    before = np.average(score >= 5, weights=weight)
+    chance = rule.predict_proba_accept(score, group=group)
+    assert rule.positive_rate_ == pytest.approx((before, before), abs=1e-12)
+    assert np.average(chance, weights=weight) == pytest.approx(before, abs=1e-12)
+    drawn = rule.predict(score, group=group, random_state=1)
+    assert np.all(drawn[chance == 1.0] == 1)
+    assert np.all(drawn[chance == 0.0] == 0)
+    assert np.average(drawn, weights=weight) == pytest.approx(before, abs=0.03)
+    # Everybody accepted has a mean outcome at least that of everybody refused.
+    assert (
+        max(below for below, _ in rule.bracket_.values())
+        <= min(at for _, at in rule.bracket_.values()) + 1e-12
+    )
+    assert sum(0 < share < 1 for share in rule.accept_at_.values()) <= 1
+
+
+def test_the_attainable_rate_is_below_and_an_error_can_be_asked_for():
+    y, score, group, _ = deciles(1)
+    with pytest.warns(ApproximationWarning, match="levels"):
+        rule = MarginalThresholds(5, labels_below=True, n_resamples=5, ties="attainable").fit(
+            score, y, group=group
+        )
+    before, after = rule.positive_rate_
+    assert after < before
+    assert after == pytest.approx(rule.predict(score, group=group).mean())
+    with pytest.raises(EstimationError, match="no thresholds keep the positive rate"):
+        MarginalThresholds(5, labels_below=True, n_resamples=5, ties="error").fit(
+            score, y, group=group
+        )
+
+
+def test_levels_of_a_reference_keep_its_threshold():
+    y, score, group, _ = deciles(2, n=20_000)
+    with pytest.warns(ApproximationWarning, match="levels"):
+        rule = MarginalThresholds(5, reference="m", labels_below=True, n_resamples=5).fit(
+            score, y, group=group
+        )
+    assert rule.thresholds_["m"] == 5
+    assert rule.thresholds_["w"] < 5
+    assert set(rule.accept_at_.values()) == {1.0}
+
+
+def test_levels_below_the_threshold_without_labels_continue_a_line():
+    y, score, group, _ = deciles(3, n=6000)
+    hidden = np.where(score >= 5, y, np.nan)
+    with pytest.warns(ApproximationWarning) as told:
+        rule = MarginalThresholds(5, n_resamples=5).fit(score, hidden, group=group)
+    assert any("extrapolate a line" in str(each.message) for each in told)
+    assert rule.extrapolated_ == {"m": False, "w": True}
+
+
+def test_one_level_with_labels_gives_a_flat_line():
+    y, score, group, _ = deciles(3)
+    hidden = np.where(score >= 9, y, np.nan)
+    keep = (score != 10) | (group == "w")
+    with pytest.warns(ApproximationWarning):
+        rule = MarginalThresholds(9, n_resamples=5, random_state=0).fit(
+            score[keep], hidden[keep], group=group[keep]
+        )
+    assert rule.positive_rate_[1] == pytest.approx(rule.positive_rate_[0])

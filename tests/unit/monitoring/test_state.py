@@ -239,3 +239,21 @@ def test_the_fingerprint_of_sums_does_not_depend_on_their_order():
 
 def test_each_state_has_its_own_salt():
     assert MonitorState(config=CONFIG).salt != MonitorState(config=CONFIG).salt
+
+
+@pytest.mark.parametrize("name", ["{}", "week-{}", "2026-W{}"])
+def test_week_nine_comes_before_week_ten_when_states_are_merged(name):
+    state = MonitorState(config=CONFIG, salt="s")
+    for week in range(1, 13):
+        state = state.append(batch(f"W{week}", week, time=name.format(week)))
+    merged = MonitorState(config=CONFIG, salt="t").merge(state)
+    assert [one.id for one in merged.batches] == [f"W{week}" for week in range(1, 13)]
+
+
+@pytest.mark.parametrize("salts", ["ab", "ba"])
+def test_the_salt_of_the_clusters_is_kept_when_states_are_merged(salts):
+    clusters = (ClusterSum(cluster="h", group=("a",), metric="fpr", w=1.0, u=1.0),)
+    own = replace(batch("W1"), clusters=clusters)
+    site = MonitorState(config=CONFIG, salt=salts[0]).append(own)
+    empty = MonitorState(config=CONFIG, salt=salts[1])
+    assert empty.merge(site).salt == site.merge(empty).salt == salts[0]

@@ -1,10 +1,12 @@
 """`init` guesses roles, says why, and writes a plan that can be read."""
 
+import tomllib
+
 import pytest
 
 from equipoise.data.profile import profile
-from equipoise.exceptions import DataError
-from equipoise.plans.draft import draft, draft_text
+from equipoise.exceptions import DataError, InvalidParameterError
+from equipoise.plans.draft import draft, draft_text, give_favourable
 from equipoise.plans.plan import parse_plan
 
 
@@ -33,6 +35,7 @@ def test_names_and_values_give_the_roles():
         "y_score": "credit_score",
         "y_true": "repaid",
         "group": ["race", "sex"],
+        "favourable": 1,
     }
     assert "identifier" in guess.left["applicant_id"]
     assert "F, M" in guess.reasons["group"]
@@ -54,10 +57,19 @@ def test_an_experiment_is_recognised():
 def test_the_questions_are_those_that_the_roles_allow():
     table = {"race": ["a", "b"] * 30, "sex": ["F", "F", "M"] * 20, "risk": list(range(60))}
     scored = parse_plan(draft_text(draft(profile(table | {"died": [0, 1, 1] * 20})), path="x.csv"))
-    assert [check.id for check in scored.checks] == ["disparity-mean_score", "predictive_parity"]
-    assert scored.checks[1].group == ("race",)
+    assert [check.id for check in scored.checks] == [
+        "disparity-outcome_rate",
+        "disparity-mean_score",
+        "intersections-outcome-rate",
+        "predictive_parity",
+    ]
+    assert scored.checks[-1].group == ("race",)
     decided = parse_plan(draft_text(draft(profile(table | {"hired": [0, 1, 1] * 20})), path="x"))
-    assert [check.question for check in decided.checks] == ["disparity", "certify"]
+    assert [check.question for check in decided.checks] == ["disparity", "flag", "certify"]
+    first, crossed, _ = decided.checks
+    assert first.options == {"metric": "selection_rate", "simultaneous": True, "depth": 1}
+    assert crossed.id == "intersections-selection-rate"
+    assert "depth" not in crossed.options
 
 
 def test_text_labels_get_a_positive_one_and_missing_values_are_counted():
@@ -78,14 +90,24 @@ def test_a_word_that_contains_age_is_not_an_age():
     assert guess.roles["group"] == ["sex"]
 
 
-def test_without_a_group_there_is_no_plan():
-    with pytest.raises(DataError, match="No column looks like a group"):
-        drafted(x=[0.1 * k for k in range(40)], approved=[0, 1] * 20)
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"x": [0.1 * k for k in range(40)], "approved": [0, 1] * 20},
+        {"sex": ["F", "M"] * 20, "note": [f"note {k % 35}" for k in range(40)]},
+        {"note": [f"note {k % 35}" for k in range(40)]},
+    ],
+)
+def test_a_table_without_the_roles_gets_a_plan_to_complete(columns):
+    text = draft_text(drafted(**columns), path="x.csv")
+    assert "Complete the roles above" in text
+    assert "check" not in tomllib.loads(text)
+    assert ("No column looks like a group" in text) == ("sex" not in columns)
 
 
-def test_without_anything_to_compare_there_is_no_plan():
-    with pytest.raises(DataError, match="No column looks like an outcome"):
-        drafted(sex=["F", "M"] * 20, note=[f"note {k % 35}" for k in range(40)])
+def test_a_table_without_a_model_says_that_none_is_audited():
+    guess = drafted(sex=["F", "M"] * 20, repaid=[0, 1] * 20)
+    assert "no model is audited" in draft_text(guess, path="x.csv")
 
 
 def test_an_empty_table_is_refused():
@@ -124,16 +146,17 @@ def test_a_fourth_group_is_mentioned_and_other_columns_are_described():
         approved=[0, 1, 1] * 20,
     )
     assert guess.roles["group"] == ["race", "sex", "religion"]
-    assert guess.left["language"] == "could be a group too"
+    assert guess.left["language"] == "characterises people: could be a group too"
     assert guess.left["town"] == "40 values"
     assert guess.numbers == ["income"]
     assert "#   income: 60 values from 0 to 88.5" in draft_text(guess, path="x.csv")
 
 
-def test_numbers_stand_in_for_a_score_when_nothing_else_does():
+def test_numbers_stand_in_for_an_outcome_when_nothing_else_does():
     guess = drafted(sex=["F", "M"] * 30, wage=[1.5 * k for k in range(N)])
-    assert guess.roles["y_score"] == "wage"
-    assert 'metric = "mean_score"' in draft_text(guess, path="x.csv")
+    assert guess.roles["y_true"] == "wage"
+    assert guess.amount
+    assert 'metric = "mean_outcome"' in draft_text(guess, path="x.csv")
 
 
 def test_clusters_make_the_parity_question_say_its_unit():
@@ -144,3 +167,99 @@ def test_clusters_make_the_parity_question_say_its_unit():
         outcome=[0, 1, 1] * 20,
     )
     assert 'unit = "cluster"' in draft_text(guess, path="x.csv")
+
+
+@pytest.mark.parametrize(
+    ("name", "labels", "favourable"),
+    [
+        ("approved", [0, 1], 1),
+        ("denied", [0, 1], 0),
+        ("pred_default", [False, True], 0),
+        ("decision", ["approved", "rejected"], "approved"),
+        ("decision", ["deny", "ok"], "ok"),
+        ("pred", [0, 1], None),
+    ],
+)
+def test_what_is_good_for_a_person_is_read_from_words(name, labels, favourable):
+    guess = drafted(sex=["F", "M"] * (N // 2), **{name: labels * (N // 2)})
+    assert guess.roles.get("favourable") == favourable
+    text = draft_text(guess, path="x.csv")
+    assert ("# favourable = 1" in text) == (favourable is None)
+
+
+def test_a_decision_without_words_takes_those_of_what_it_predicts():
+    guess = drafted(
+        sex=["F", "M"] * (N // 2), prediction=[0, 1] * (N // 2), default=[1, 0, 0] * (N // 3)
+    )
+    assert guess.roles["favourable"] == 0
+    assert "`prediction` is taken to predict it" in guess.reasons["favourable"]
+
+
+def test_what_characterises_people_is_never_the_outcome_nor_a_feature():
+    guess = drafted(
+        pupil_id=list(range(N)),
+        black=[0, 1] * (N // 2),
+        hispan=[0, 0, 1] * (N // 3),
+        male=[True, False] * (N // 2),
+        lectage=[1, 2, 3] * (N // 3),
+        tribe_name=["x", "y", "z"] * (N // 3),
+        hours=[k % 50 for k in range(N)],
+    )
+    assert guess.roles["group"] == ["tribe_name", "male", "lectage"]
+    assert guess.roles["y_true"] == "hours"
+    assert {"black", "hispan"} <= set(guess.left)
+    assert guess.numbers == []
+
+
+def test_arms_of_an_experiment_are_not_groups_of_people():
+    guess = drafted(arm=["control", "letter", "call"] * 20, town=["a", "b"] * 30, voted=[0, 1] * 30)
+    assert guess.roles["group"] == ["town"]
+    assert "arms of an experiment" in guess.left["arm"]
+
+
+def test_the_last_column_with_few_values_is_the_outcome_unless_it_is_a_size():
+    people = {"sex": ["F", "M"] * 30, "flag": [0, 1, 1] * 20}
+    assert drafted(**people, num=[0, 1, 2] * 20).roles["y_true"] == "num"
+    assert drafted(**people, hhsize=[1, 2, 3] * 20).roles["y_true"] == "flag"
+
+
+def test_names_of_people_are_neither_groups_nor_clusters():
+    guess = drafted(
+        firstname=[f"n{k % 30}" for k in range(N)], sex=["F", "M"] * 30, call=[0, 1, 1] * 20
+    )
+    assert guess.left["firstname"] == "a name: it identifies people"
+    assert "cluster" not in guess.roles
+
+
+LABELS = {"sex": ["F", "M"] * 4, "decision": ["approved", "denied", "denied", "approved"] * 2}
+
+
+@pytest.mark.parametrize(
+    ("label", "favourable"),
+    [("1", "approved"), ("0", "denied"), ("approved", "approved"), ("denied", "denied")],
+)
+def test_a_good_decision_that_is_given_is_written_as_its_label(label, favourable):
+    columns = profile(LABELS)
+    drafted = draft(columns)
+    give_favourable(drafted, columns, label)
+    assert drafted.roles["favourable"] == favourable
+    assert drafted.reasons["favourable"] == "given with --favourable"
+
+
+def test_numbers_stay_numbers_in_a_good_decision_that_is_given():
+    columns = profile(LABELS | {"decision": [0, 1, 1, 0] * 2})
+    drafted = draft(columns)
+    give_favourable(drafted, columns, "0")
+    assert drafted.roles["favourable"] == 0
+
+
+def test_a_good_decision_that_no_row_has_is_refused():
+    columns = profile(LABELS)
+    with pytest.raises(InvalidParameterError, match="Did you mean 'approved'"):
+        give_favourable(draft(columns), columns, "aproved")
+
+
+def test_a_name_that_engines_keep_is_given_no_role():
+    drafted = draft(profile({"*": ["F", "M"] * 4, "approved": [0, 1, 1, 0] * 2}))
+    assert "group" not in drafted.roles
+    assert drafted.left["*"].startswith("a name that engines keep")

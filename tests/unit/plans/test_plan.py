@@ -132,3 +132,39 @@ def test_a_plan_that_is_not_text_is_refused(tmp_path):
     file.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(InvalidParameterError, match="cannot be read"):
         read_plan(file)
+
+
+def test_words_and_labels_are_read_however_their_keys_are_quoted():
+    text = (
+        DATA
+        + FLAG
+        + """
+[words]
+people = "applicants"
+selected = "approved"
+outcome = "repaid"
+[labels]
+"sex.F" = "women"
+sex.M = "men"
+"""
+    )
+    plan = parse_plan(text)
+    assert plan.words == {
+        "people": "applicants",
+        "selected": "were approved",
+        "outcome": "repaid",
+    }
+    assert plan.labels == {"sex.F": "women", "sex.M": "men"}
+
+
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        ("[words]\npeople = 3\n", r"line 8: `people` must be text, who the rows are"),
+        ("[words]\npeopel = 'x'\n", r"\[words\] has no key 'peopel'. Did you mean 'people'"),
+        ("[labels]\nsex = 3\n", r"line 8: a label must be text"),
+    ],
+)
+def test_words_that_are_not_text_are_refused(table, words):
+    with pytest.raises(InvalidParameterError, match=words):
+        parse_plan(DATA + FLAG + table)

@@ -71,8 +71,29 @@ def test_an_estimate_from_elsewhere_is_a_reference(folder):
 
 
 def test_an_error_names_its_check(folder):
-    with pytest.raises(EquipoiseError, match=r"Check 'disparity-fpr': .*`y_true`"):
+    with pytest.raises(EquipoiseError, match=r"Check 'disparity-fpr': .*needs `y_true`"):
         run(PLAN.replace("selection_rate", "fpr"), folder)
+    with pytest.raises(EquipoiseError, match=r"Check 'disparity-selection_rate': .*`depth`"):
+        run(PLAN + "depth = 0\n", folder)
+
+
+def test_one_check_that_its_data_do_not_allow_does_not_lose_the_others(folder):
+    rows = (folder / "people.csv").read_text().splitlines()
+    odd = ["grade", *[str(k % 5) for k in range(len(rows) - 1)]]
+    text = "\n".join(f"{row},{grade}" for row, grade in zip(rows, odd, strict=True))
+    (folder / "people.csv").write_text(text + "\n")
+    plan = PLAN.replace("[[check]]", 'y_true = "grade"\n[[check]]', 1)
+    dossier = run(plan + '[[check]]\nquestion = "flag"\nmetric = "fpr"\n', folder)
+    assert [check.id for check in dossier.checks] == ["disparity-selection_rate"]
+    assert "'grade'" in dossier.failed["flag-fpr"]
+    assert Dossier.from_dict(json.loads(json.dumps(dossier.to_dict()))) == dossier
+    with pytest.raises(EquipoiseError, match="Check 'disparity-fpr'"):
+        run(plan.replace("selection_rate", "fpr"), folder)
+
+
+def test_the_columns_of_every_check_are_looked_for_before_anything_runs(folder):
+    with pytest.raises(EquipoiseError, match="Column 'sez' not found"):
+        run(PLAN + 'group = "sez"\n', folder)
 
 
 def test_a_dossier_survives_json(folder):

@@ -30,12 +30,13 @@ def drawn(axes):
     return [line.get_xydata() for line in axes.lines]
 
 
-def test_bars_are_the_contributions(compas):
+def test_bars_are_the_contributions_on_a_linear_axis(compas):
     result = compas.inequality("speicher", order=2)
     axes = result.plot()
     drawn(axes)
     records = result.details["contributions"]
     widths = [bar.get_width() for bar in axes.patches]
+    assert axes.get_xscale() == "linear"
     expected = [record[part]["estimate"] for record in records for part in ("within", "between")]
     assert widths[: 2 * len(records)] == pytest.approx(expected, rel=1e-6)
     assert [text.get_text() for text in axes.get_yticklabels()] == [r["group"] for r in records]

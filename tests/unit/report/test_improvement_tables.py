@@ -4,7 +4,6 @@ import pytest
 import equipoise as eq
 from equipoise.report.html import html_report
 from equipoise.report.improvement_tables import improvement_tables
-from equipoise.results.question import questions
 from support.specimens import check, dossier
 
 
@@ -49,7 +48,3 @@ def test_the_page_shows_both_tables_and_escapes_names(necessity):
     assert page.count('<table class="plain">') == 2
     assert "of group=&lt;b&gt;" in page
     assert "of group=<b>" not in page
-
-
-def test_other_audits_have_no_such_tables():
-    assert [q.name for q in questions().values() if q.tables] == ["improvability"]

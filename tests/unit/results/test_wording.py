@@ -6,8 +6,9 @@ import pytest
 
 from equipoise.results.estimand import Estimand
 from equipoise.results.finding import Decision
-from equipoise.results.tables import html_table, table
-from equipoise.results.wording import headline, multiplicity_words
+from equipoise.results.formats import joint_line
+from equipoise.results.tables import html_table, table, text_width
+from equipoise.results.wording import amount, headline, multiplicity_words, reference_words
 from support.specimens import finding, joint, result
 
 FOUND = Decision.DETECTED
@@ -34,22 +35,24 @@ def test_disparity_names_the_largest_gap_and_the_joint_test():
         joint=joint(),
     )
     assert headline(audit) == (
-        "The false positive rate differs between subgroups (joint test p <0.001), most for race=A,"
-        " 0.118 above the population (95% interval 0.09 to 0.145); 1 of 2 subgroups differ at the"
-        " 5% level."
+        "The false positive rate differs between race=A and everybody: 0.118 higher, at least 0.09"
+        " (95% interval 0.09 to 0.145; 100 people); 1 of 2 groups differ at the 5% level (joint"
+        " test p <0.001)."
     )
 
 
 def test_a_gap_below_the_reference_turns_the_interval_with_it():
     audit = result(findings=[finding("race=A", -0.08, -0.1, -0.05, decision=FOUND)])
-    assert "race=A, 0.08 below the population (95% interval 0.05 to 0.1)" in headline(audit)
+    assert "0.08 lower, at least 0.05 (95% interval 0.05 to 0.1; 100 people)" in headline(audit)
 
 
 def test_a_ratio_is_read_as_times_the_reference():
     line = finding("sex=F", 0.7, 0.6, 0.78, estimand=RATIO, reference="sex=M", decision=FOUND)
     sentence = headline(result(findings=[line], details={"null_value": 1.0}))
-    assert "The selection rate differs" in sentence
-    assert "sex=F, 0.7 times sex=M (95% interval 0.6 to 0.78)" in sentence
+    assert sentence.startswith(
+        "The selection rate differs between sex=F and sex=M: 0.7 times, at most 0.78 (95% interval"
+        " 0.6 to 0.78; 100 people)"
+    )
 
 
 def test_not_detecting_a_disparity_does_not_show_equality():
@@ -70,9 +73,10 @@ def test_flag_names_the_subgroups_by_size_of_the_gap():
         details={"margin": 0.05, "alternative": "greater", "bounds": [-0.05, 0.05]},
     )
     sentence = headline(audit)
-    assert sentence.startswith(
-        "5 of 5 subgroups have a false positive rate more than 0.05 above the population:"
-        " g=5, g=4, g=3 and 2 more; the largest gap is g=5, 0.5 above the population"
+    assert sentence == (
+        "The false positive rate differs between g=5 and everybody: 0.5 higher (95% interval 0 to"
+        " 0.5; 100 people); 5 of 5 subgroups have a false positive rate more than 0.05 above the"
+        " population: g=5; g=4; g=3; and 2 more."
     )
 
 
@@ -155,14 +159,30 @@ def test_inequality_gives_the_index_its_share_between_groups_and_the_test():
 @pytest.mark.parametrize(
     ("low", "high", "words"),
     [
-        (0.1, None, "(95% bound: at least 0.1)"),
-        (None, 0.4, "(95% bound: at most 0.4)"),
-        (None, None, "(95% interval without bounds)"),
+        (0.1, None, "at least 0.1 (95% interval 0.1 or more; 100 people)"),
+        (None, 0.4, "higher (95% interval 0.4 or less; 100 people)"),
+        (None, None, "higher (95% interval without bounds; 100 people)"),
     ],
 )
 def test_a_side_without_bound_is_said(low, high, words):
     audit = result(findings=[finding("g=1", 0.2, low, high, decision=FOUND)])
     assert words in headline(audit)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "words"),
+    [
+        (0.1, None, "0.2 (95% bound: at least 0.1)"),
+        (None, 0.4, "0.2 (95% bound: at most 0.4)"),
+        (None, None, "0.2 (95% interval without bounds)"),
+    ],
+)
+def test_an_amount_says_which_side_has_no_bound(low, high, words):
+    assert amount(finding("g=1", 0.2, low, high)) == words
+
+
+def test_an_amount_without_an_interval_is_the_number():
+    assert amount(finding("g=1", 0.2, ci=None)) == "0.2"
 
 
 def test_prediction_bias_within_its_margin_is_said():
@@ -175,3 +195,48 @@ def test_several_questions_state_what_they_report_by_chance():
     assert multiplicity_words([0.05], "none").startswith("The plan asks one question, at the 5%")
     assert "add up to 10%" in multiplicity_words([0.05, 0.05], "none")
     assert "shares one level of 5%" in multiplicity_words([0.025, 0.025], "bonferroni")
+
+
+def test_text_is_as_wide_as_the_terminal_and_80_columns_without_one(monkeypatch):
+    lines = [finding(f"race=African-American & sex=Male & age={k}", 0.1, 0.05, 0.2) for k in "ab"]
+    audit = result(findings=lines)
+    assert max(map(len, table(audit).splitlines())) <= 80
+    monkeypatch.setattr("sys.stdout", Terminal())
+    monkeypatch.setenv("COLUMNS", "120")
+    assert "race=African-American & sex=Male & age=a " in table(audit)
+    monkeypatch.setenv("COLUMNS", "20")
+    assert text_width() == 60
+
+
+def test_no_name_is_broken_inside_a_word():
+    name = "race=Caucasian" + "x" * 30
+    lines = [finding(name, 0.123, -1234.5, 1234.5, n=1234567, decision=WITHIN)]
+    assert name in table(result(findings=lines)).splitlines()
+
+
+class Terminal:
+    """Stands for a stream that is a terminal."""
+
+    def isatty(self):
+        return True
+
+
+def test_lines_that_differ_in_their_reference_alone_name_it():
+    pairs = [
+        finding("race=A", 0.1, 0.0, 0.2, reference="race=B"),
+        finding("race=A", 0.3, 0.2, 0.4, reference="race=C"),
+        finding("race=D", 0.3, 0.2, 0.4, reference=""),
+    ]
+    audit = result(findings=pairs)
+    text = " ".join(table(audit).split())
+    for reference in ("race=B", "race=C"):
+        assert re.search(rf"race=A .*compared with {reference}", text)
+        assert f"<td>race=A compared with {reference}</td>" in html_table(audit)
+    assert "<td>race=D</td>" in html_table(audit)
+    assert "compared with" not in table(result(findings=pairs[1:]))
+    assert reference_words(pairs) == "the reference"
+    assert reference_words(pairs[1:]) == "race=C"
+
+
+def test_a_joint_test_without_a_statistic_does_not_print_a_dash():
+    assert joint_line(joint(statistic=None, df=None)).endswith("zero: p <0.001, detected")

@@ -6,7 +6,7 @@ from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from equipoise.exceptions import InvalidParameterError, NotBinaryError
+from equipoise.exceptions import DataError, InvalidParameterError, NotBinaryError
 from equipoise.search import TopShare, TrainingSample
 from equipoise.search.sample import named_utility
 from equipoise.search.top_share import fit_estimator
@@ -88,6 +88,12 @@ def test_a_pipeline_passes_weights_on_and_only_their_proportions_matter(sample, 
         fit_estimator(make_pipeline(KNeighborsRegressor()), sample.X, sample.y, weight)
 
 
+@pytest.mark.parametrize("rows", [0, 5])
+def test_nothing_to_fit_to_is_one_sentence(sample, rows):
+    with pytest.raises(DataError, match="no row of positive weight is left"):
+        fit_estimator(LinearRegression(), sample.X[:rows], sample.y[:rows], np.zeros(rows))
+
+
 def test_rules_are_cloned_like_estimators(sample):
     rule = TopShare(LinearRegression(), 0.1, forbidden=("age",))
     copy = clone(rule)
@@ -134,7 +140,7 @@ def test_metrics_without_decision_and_real_labels_are_refused():
     with pytest.raises(NotBinaryError, match="outcomes of 0 and 1"):
         named_utility("tpr", np.array([0.5, 1.0]))
     with pytest.raises(NotBinaryError, match="decisions of 0 and 1"):
-        named_utility("tpr", np.array([0.0, 1.0]))(np.array([0.5, 1.0]))
+        named_utility("tpr", np.array([0.0, 1.0]))(np.array([1.5, 1.0]))
 
 
 def test_accuracy_and_fairness_share_a_utility_unless_told_otherwise(sample):

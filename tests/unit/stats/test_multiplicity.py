@@ -4,13 +4,13 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
 from equipoise.exceptions import InvalidParameterError
+from equipoise.stats import multiplicity
 from equipoise.stats.multiplicity import (
     MaxT,
     adjusted_p_values,
     betting_e_value,
     e_bh,
     max_t,
-    max_t_p_values,
 )
 
 NAMES = {"bh": "fdr_bh", "by": "fdr_by", "holm": "holm", "bonferroni": "bonferroni"}
@@ -84,12 +84,6 @@ def test_p_values_count_maxima_at_least_as_large():
     np.testing.assert_allclose(law.p_values(np.array([-2.0, 9.0, np.nan])), [0.75, 0.25, np.nan])
 
 
-def test_max_t_p_values_use_only_what_was_tested():
-    found = max_t_p_values(np.array([2.0, np.nan]), np.array([[1.0, np.nan], [np.nan, 1.0]]))
-    np.testing.assert_allclose(found, [2 * stats.norm.sf(2.0), np.nan], atol=0.003)
-    assert np.isnan(max_t_p_values(np.array([np.nan]), np.eye(1))).all()
-
-
 def test_no_variance_at_all_is_refused():
     with pytest.raises(InvalidParameterError, match="positive diagonal"):
         max_t(np.zeros((2, 2)))
@@ -101,3 +95,43 @@ def test_a_root_exceeds_the_critical_value_exactly_when_its_p_value_is_small_eno
     critical = law.critical(level)
     above, at = law.p_values(np.array([critical * (1 + 1e-9), critical]))
     assert above <= 1 - level + 1e-9 < at
+
+
+@pytest.mark.parametrize("rank", [1, 3, 7])
+def test_draws_have_the_correlation_that_was_asked_for(rank):
+    rng = np.random.default_rng(0)
+    root = rng.normal(size=(rank, 7))
+    correlation = root.T @ root
+    sd = np.sqrt(np.diag(correlation))
+    correlation /= np.outer(sd, sd)
+    factor = multiplicity._factor(correlation)
+    assert factor.shape == (rank, 7)
+    np.testing.assert_allclose(factor.T @ factor, correlation, atol=1e-6)
+
+
+def test_last_digits_do_not_change_the_draws():
+    # Four alike groups: eigenvectors of the repeated eigenvalue are arbitrary, this root is not.
+    correlation = np.full((4, 4), 0.3) + 0.7 * np.eye(4)
+    noise = 1e-13 * np.random.default_rng(1).normal(size=(4, 4))
+    one = max_t(correlation, rng=0).maxima
+    two = max_t(correlation + noise + noise.T, rng=0).maxima
+    np.testing.assert_allclose(one, two, rtol=1e-5)
+
+
+def test_the_ridge_of_the_draws_costs_less_than_a_thousandth_of_the_level(rng):
+    """At worst all points are one, and the critical value is that of one normal."""
+    critical = multiplicity.max_t_test(
+        np.zeros(21), np.ones((21, 21)), np.full(21, 1e-9), rng=rng
+    ).high[0]
+    draws = np.abs(multiplicity.gaussian_draws(np.ones((21, 21)), n_draws=200_000, rng=rng))
+    cutoff = np.quantile(draws.max(axis=1), 0.95)
+    assert 0.0475 < 2 * stats.norm.sf(cutoff) < 0.0515
+    assert 2 * stats.norm.sf(critical) < 0.0501
+
+
+def test_steps_end_with_the_single_test(rng):
+    observed, draws = np.array([3.0, 1.0, 2.0]), np.abs(rng.standard_normal((999, 3)))
+    p = multiplicity.step_down_shares(observed, draws)
+    assert p[0] == (1 + (draws.max(axis=1) >= 3.0).sum()) / 1000
+    assert p[2] == max(p[0], (1 + (draws[:, 1:].max(axis=1) >= 2.0).sum()) / 1000)
+    assert p[1] == max(p[2], (1 + (draws[:, 1] >= 1.0).sum()) / 1000)

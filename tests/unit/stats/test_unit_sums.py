@@ -5,12 +5,13 @@ import pytest
 from numpy.testing import assert_allclose
 
 from equipoise.exceptions import InvalidParameterError
+from equipoise.moments import CellMoments
 from equipoise.stats.unit_sums import (
     CrossSums,
     QuantityCross,
     QuantitySums,
     UnitSums,
-    groups_and_rests,
+    shared_units,
 )
 
 NAMES = ("n", "w", "w2", "w3", "w4", "w5", "u", "uu", "uw", "uuu", "uuw", "uww")
@@ -95,38 +96,54 @@ def spanning():
 
 def test_rests_of_spanning_units_are_summed_from_everything_outside():
     u, w, unit, group = spanning()
-    pair = unit * 3 + group
-    total = {name: np.bincount(unit, weights=x) for name, x in (("total_u", u), ("total_w", w))}
-    found = groups_and_rests(
-        np.bincount(pair, weights=u, minlength=18),
-        np.bincount(pair, weights=w, minlength=18),
-        np.arange(18) // 3,
-        np.arange(18) % 3,
-        centre=0.7,
-        **total,
-    )
+    shared = shared_units(u, w, unit, group, np.eye(3), np.ones(3, dtype=bool))
+    own = UnitSums.of_monomials(shared.side[:, 1])
+    rest = UnitSums.of_monomials(shared.side[:, 2] + shared.everyone - shared.touching)
+    links = CrossSums.of_links(shared.link)
     for g in range(3):
         side = np.where(group == g, 0, 1)
-        both = UnitSums.from_rows(u, w, side, cluster=unit, centre=0.7)
-        assert_same(found.group[g], both[0])
-        assert_same(found.rest[g], both[1])
+        both = UnitSums.from_rows(u, w, side, cluster=unit, centre=0.0)
+        assert_same(own[g], both[0])
+        assert_same(rest[g], both[1])
         table = np.zeros((2, 6, 2))
         np.add.at(table[0], (unit, side), u)
         np.add.at(table[1], (unit, side), w)
-        cross = CrossSums.of_units(*table, centre=0.7)
+        cross = CrossSums.of_units(*table)
         off = ~np.eye(2, dtype=bool)
         for name in ("uu", "uw", "ww", "w2w2"):
             expected = getattr(cross, name)[off]
-            assert_allclose(getattr(found.cross, name)[g][off], expected, rtol=1e-10)
+            found = getattr(links, name)[g][1:, 1:]
+            assert_allclose(found[off], expected, rtol=1e-10)
 
 
-def test_units_within_groups_leave_no_cross_sums():
-    found = groups_and_rests(
-        [1.0, 2.0], [1.0, 1.0], np.array([0, 1]), np.array([0, 1]),
-        total_u=[1.0, 2.0], total_w=[1.0, 1.0],
-    )  # fmt: skip
-    assert found.cross is None
-    assert found.rest.n.tolist() == [1, 1]
+def test_what_is_left_of_a_unit_within_its_group_is_nothing():
+    shared = shared_units(
+        [0.1, 0.2, 2.0], [0.1, 0.2, 1.0], [0, 0, 1], [0, 0, 1], np.eye(2), [True, True]
+    )
+    assert not shared.side[:, 2].any()
+    assert not shared.link.any()
+
+
+def test_a_reference_splits_a_unit_into_three_sides():
+    # Unit 0 has 1 in the group alone, 2 in both and 4 in the reference alone.
+    shared = shared_units(
+        [1.0, 2.0, 4.0], np.ones(3), [0, 0, 0], [0, 1, 2], [[1], [1], [0]], [False, True, True]
+    )
+    assert UnitSums.of_monomials(shared.side[0]).u.tolist() == [1.0, 2.0, 4.0]
+    assert CrossSums.of_links(shared.link).uu[0].tolist() == [[0, 2, 4], [2, 0, 8], [4, 8, 0]]
+
+
+def test_cells_of_counts_need_no_moments_of_higher_order_and_others_do():
+    rows = np.column_stack([[1.0, 0.0, 1.0], np.ones(3)])
+    counts = CellMoments.from_rows(rows, [0, 0, 1])
+    whole = CellMoments.from_rows(rows, [0, 0, 1], order=3)
+    assert_same(UnitSums.of_cells(counts), UnitSums.of_cells(whole))
+    assert_same(
+        UnitSums.of_cells(whole),
+        UnitSums.from_rows(rows[:, 0], rows[:, 1], np.array([0, 0, 1]), centre=0.0),
+    )
+    with pytest.raises(InvalidParameterError, match="order=3"):
+        UnitSums.of_cells(CellMoments.from_rows(2 * rows, [0, 0, 1]))
 
 
 def test_sums_along_a_direction_are_those_of_the_combined_quantity():

@@ -1,18 +1,20 @@
 """The questions about gaps: what is asked, and how an answer is told."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any, NotRequired, TypedDict
 
+from equipoise.audits.disparity.wording import extreme_headline, given_headline, split_headline
 from equipoise.results.details import Details, details_of
 from equipoise.results.finding import Decision
 from equipoise.results.formats import number, p_value, with_article
 from equipoise.results.question import Question, Section
 from equipoise.results.result import AuditResult
+from equipoise.results.sentences import LEADING, lead_sentence
 from equipoise.results.wording import (
+    compared_noun,
     decided,
-    gap,
     joint_detected,
     joint_p,
-    largest,
     level,
     metric_words,
     names,
@@ -20,7 +22,34 @@ from equipoise.results.wording import (
     tested,
 )
 
-__all__ = ["CERTIFY", "DISPARITY", "FLAG", "DisparityDetails"]
+__all__ = [
+    "CERTIFY",
+    "DECOMPOSE",
+    "DISPARITY",
+    "FLAG",
+    "IMPACT_RATIOS",
+    "DecomposeDetails",
+    "DisparityDetails",
+    "GroupUnits",
+]
+
+
+class GroupUnits(TypedDict):
+    """Independent units that the test of one group rests on.
+
+    Effective units are (sum of w)^2 / sum of w^2; those of a reference that is a number, and the
+    degrees of freedom of exact tests, are None. `shape` is "checked", "borrowed" or "none".
+    """
+
+    group: str
+    metric: NotRequired[str]
+    n_units: float
+    n_eff: float
+    reference_units: float | None
+    reference_n_eff: float | None
+    df: float | None
+    shape: str
+
 
 SECTION = Section(
     id="disparity",
@@ -44,6 +73,16 @@ class DisparityDetails(Details):
         Whether intervals hold for all groups together.
     margin, alternative, adjust : optional
         Tolerance, side and adjustment of `flag`; margin of `certify`.
+    tables : list of dict, optional
+        Where categories are compared with the highest or lowest one: each table row by row.
+    unknown : int, optional
+        Rows without a known category.
+    given, weights, conditional, strata : optional
+        Where people alike in given factors are compared: the factors, how they are averaged, by
+        strata or by learners, and for each group how it was compared: its raw gap, its strata,
+        other averages and the Mantel-Haenszel family, or how well the learners predict.
+    units : list of GroupUnits
+        Independent units of each group and of what it is compared with.
     """
 
     metric: str = ""
@@ -54,45 +93,100 @@ class DisparityDetails(Details):
     margin: float | None = None
     alternative: str | None = None
     adjust: str | None = None
+    tables: list[dict[str, Any]] | None = None
+    unknown: int | None = None
+    given: list[str] | None = None
+    weights: str | None = None
+    conditional: str | None = None
+    strata: list[dict[str, Any]] | None = None
+    units: list[GroupUnits] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class DecomposeDetails(Details):
+    """How the gap of every group is made up.
+
+    Parameters
+    ----------
+    metric, reference : str
+        What is compared, and with what.
+    n_units : int
+        Independent units in the whole table.
+    given : list of str
+        The factors.
+    split : list of dict
+        For each group its parts, each with value, standard error and interval.
+    """
+
+    metric: str = ""
+    reference: str = ""
+    n_units: int = 0
+    given: list[str] = field(default_factory=list)
+    split: list[dict[str, Any]] = field(default_factory=list)
+
+
+def _special(result: AuditResult) -> str | None:
+    """Return what is said of comparisons with the highest, or given factors."""
+    details = details_of(result.details, DisparityDetails)
+    if details.tables is not None:
+        return extreme_headline(result)
+    return given_headline(result) if details.given is not None else None
 
 
 def _disparity(result: AuditResult) -> str:
+    if (special := _special(result)) is not None:
+        return special
     metric = metric_words(result)
     differing = decided(result, Decision.DETECTED)
     compared = tested(result)
     p = joint_p(result)
     test = "" if p is None else f" (joint test p {p_value(p)})"
-    jointly = joint_detected(result)
-    if jointly or differing:
-        furthest = largest(differing or compared, result)
-        verb = "differs between subgroups" if jointly or p is None else "differs for some"
-        count = f"{len(differing)} of {len(compared)} subgroups differ at the {level(result)} level"
-        return f"The {metric} {verb}{test}, most for {gap(furthest)}; {count}"
+    noun = compared_noun(result, "groups")
+    count = f"{len(differing)} of {len(compared)} {noun} differ at the {level(result)} level{test}"
+    if differing:
+        first = lead_sentence(differing, result)
+        return f"{first}; {count}" if first else f"{count}, all of them smaller than {LEADING} rows"
+    if joint_detected(result):
+        return (
+            f"The {metric} differs between groups{test}, though none of {len(compared)} is shown to"
+            " differ by itself"
+        )
     return (
-        f"No difference in {metric} was detected among {len(compared)} subgroups{test};"
+        f"No difference in {metric} was detected among {len(compared)}"
+        f" {compared_noun(result, 'subgroups')}{test};"
         " this does not show that they are equal"
     )
 
 
-def _flag(result: AuditResult) -> str:
+def _subject(result: AuditResult) -> tuple[str, str]:
+    """Name what is counted, and what it has: a metric, or a gap in one of several."""
+    noun = compared_noun(result, "subgroups")
     metric = with_article(metric_words(result))
+    return noun, metric if noun == "subgroups" else f"a gap in {metric_words(result)}"
+
+
+def _flag(result: AuditResult) -> str:
+    if (special := _special(result)) is not None:
+        return special
+    noun, metric = _subject(result)
     compared = tested(result)
     flagged = decided(result, Decision.DETECTED)
     limit = _tolerance(result)
     if flagged:
         have = "has" if len(flagged) == 1 else "have"
-        return (
-            f"{len(flagged)} of {len(compared)} subgroups {have} {metric} {limit}:"
-            f" {names(flagged, result)}; the largest gap is {gap(largest(flagged, result))}"
-        )
+        count = f"{len(flagged)} of {len(compared)} {noun} {have} {metric} {limit}"
+        first = lead_sentence(flagged, result)
+        return f"{first}; {count}: {names(flagged, result)}" if first else count
     return (
-        f"None of {len(compared)} subgroups was shown to have {metric} {limit};"
+        f"None of {len(compared)} {noun} was shown to have {metric} {limit};"
         " a subgroup too small to tell may still do so"
     )
 
 
 def _certify(result: AuditResult) -> str:
-    metric = metric_words(result)
+    if (special := _special(result)) is not None:
+        return special
+    noun, metric = _subject(result)
     compared = tested(result)
     within = decided(result, Decision.WITHIN_MARGIN)
     beyond = decided(result, Decision.DETECTED)
@@ -100,19 +194,21 @@ def _certify(result: AuditResult) -> str:
     margin = _margin(result)
     asked = [finding for finding in result.findings if not finding.is_reference]
     if len(within) == len(asked):
-        return f"All {len(within)} subgroups are shown to have {with_article(metric)} {margin}"
-    counts = f"{len(within)} of {len(compared)} subgroups are shown to be {margin}"
+        return f"All {len(within)} {noun} are shown to have {metric} {margin}"
+    counts = f"{len(within)} of {len(compared)} {noun} are shown to be {margin}"
     if beyond:
         verb = "is" if len(beyond) == 1 else "are"
         more = f", {len(unclear)} stay inconclusive" if unclear else ""
+        first = lead_sentence(beyond, result)
+        start = f"{first}; " if first else ""
         return (
-            f"{len(beyond)} of {len(compared)} subgroups {verb} shown to have"
-            f" {with_article(metric)} beyond the margin: {names(beyond, result)}; {counts}{more}"
+            f"{start}{len(beyond)} of {len(compared)} {noun} {verb} shown to have"
+            f" {metric} beyond the margin: {names(beyond, result)}; {counts}{more}"
         )
     if unclear:
         return (
-            f"The data do not settle whether every {metric} is within the margin: {counts},"
-            f" {len(unclear)} stay inconclusive ({names(unclear, result)})"
+            f"The data do not settle whether every {metric_words(result)} is within the margin:"
+            f" {counts}, {len(unclear)} stay inconclusive ({names(unclear, result)})"
         )
     return counts
 
@@ -168,4 +264,27 @@ CERTIFY = Question(
     details=DisparityDetails,
     equivalence=True,
     words={Decision.NOT_DETECTED: "inconclusive"},
+)
+IMPACT_RATIOS = Question(
+    name="impact_ratios",
+    answer="equipoise.audits.disparity.impact_ratios:impact_ratios",
+    sentence="How does the {metric} of every category compare with that of the highest one?",
+    section=SECTION,
+    headline=extreme_headline,
+    details=DisparityDetails,
+    tables="equipoise.report.impact_tables:impact_tables",
+    needs_labels=False,
+)
+DECOMPOSE = Question(
+    name="decompose",
+    answer="equipoise.audits.disparity.decompose:decompose",
+    sentence="How much of each gap goes with different factors, and how much does not?",
+    section=SECTION,
+    headline=split_headline,
+    details=DecomposeDetails,
+    drawing="equipoise.plot.split:split_plot",
+    legend="Of each group the raw gap, then the parts that add up to it: what people alike in all"
+    " factors still show, what goes with each factor, and what is due to people without anybody"
+    " alike. Bars are intervals.",
+    needs_labels=False,
 )

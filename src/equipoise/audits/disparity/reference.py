@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, get_args
 
-__all__ = ["External", "Reference"]
+from equipoise._typing import Extreme
+
+__all__ = ["External", "Reference", "is_extreme"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,4 +25,9 @@ class External:
     se: float
 
 
-Reference: TypeAlias = str | float | Mapping[str, Any] | External
+Reference: TypeAlias = str | float | Mapping[str, Any] | External | None
+
+
+def is_extreme(reference: object) -> bool:
+    """Whether the reference is the highest or the lowest category."""
+    return isinstance(reference, str) and reference in get_args(Extreme)

@@ -11,7 +11,7 @@ from equipoise.results.question import Question, Section
 from equipoise.results.result import AuditResult
 from equipoise.results.wording import decided, joint_detected, joint_p, largest, tested, value
 
-__all__ = ["TREATMENT_EFFECTS", "EffectDetails"]
+__all__ = ["POLICY", "TREATMENT_EFFECTS", "EffectDetails", "PolicyDetails"]
 
 SECTION = Section(
     id="effects",
@@ -28,11 +28,15 @@ class EffectDetails(Details):
     ----------
     measure, collapse, split, compared_with, adjust, margin : optional
         As asked.
-    group : list of str
-        The tested groups; the following lists are in this order.
+    strata : str, optional
+        Column of the strata; `n_strata` is their number.
+    control : str
+        The arm with which the others are compared.
+    group, arm : list of str
+        The tested groups, arm after arm; the following lists are in this order.
     n_control, n_treated, control_strength : list
         Sizes of the arms.
-    tau, tau_se, tau_f, tau_f_se : list of float
+    tau, tau_se, tau_ci, tau_f, tau_f_se : list
         Effect and predicted effect with standard errors.
     B, B_se, B_ci, B_p_value, B_p_value_raw, B_second_order_bias : list
         Error of the prediction.
@@ -40,18 +44,33 @@ class EffectDetails(Details):
         Error of the other groups.
     A, A_se, A_ci : list
         Difference of the errors.
+    detectable : list of float
+        Bias that would be detected with a chance of 80%.
+    slopes : list of dict
+        Slope of the effect on the prediction, `se`, and p-values for the slopes one and zero.
+    rankings : list of dict
+        Rank-weighted average effect of each group, where it was asked for.
+    units : list of dict
+        Independent units of both arms, effective ones, and degrees of freedom.
     omnibus : dict
         Tests that all errors are equal, and zero.
     remaining : dict
-        What a correction leaves, on the same data.
+        What the correction leaves, on the same data.
     prior_mean, prior_sd : float, optional
         Of the normal law of the errors.
     correction : str, optional
         The rule shown; `corrections` has the amounts of every rule.
     corrections : dict of str to list of float
         Amounts to subtract.
+    recommended : dict, optional
+        Whether to correct: `rule`, `candidate`, `p_zero`, and the change of the mean squared error
+        that it is expected to bring, `delta` with `delta_se`.
     evaluation : dict, optional
-        What corrections leave on held-out halves.
+        What corrections leave on the other half.
+    checks : dict
+        `sample_ratio` and `balance` of the experiment.
+    by_arm : list of dict
+        `omnibus`, `correction` and `recommended` of each arm, where there are several.
     """
 
     measure: str = "relative"
@@ -60,12 +79,17 @@ class EffectDetails(Details):
     compared_with: str = "stratified"
     adjust: str = "holm"
     margin: float | None = None
+    strata: str | None = None
+    n_strata: int = 1
+    control: str = "0"
     group: list[str] = field(default_factory=list)
+    arm: list[str] = field(default_factory=list)
     n_control: list[int] = field(default_factory=list)
     n_treated: list[int] = field(default_factory=list)
     control_strength: list[float] = field(default_factory=list)
     tau: list[float] = field(default_factory=list)
     tau_se: list[float] = field(default_factory=list)
+    tau_ci: list[list[float | None]] = field(default_factory=list)
     tau_f: list[float] = field(default_factory=list)
     tau_f_se: list[float] = field(default_factory=list)
     B: list[float] = field(default_factory=list)
@@ -78,33 +102,83 @@ class EffectDetails(Details):
     A: list[float] = field(default_factory=list)
     A_se: list[float] = field(default_factory=list)
     A_ci: list[list[float | None]] = field(default_factory=list)
+    detectable: list[float] = field(default_factory=list)
+    slopes: list[dict[str, Any]] = field(default_factory=list)
+    rankings: list[dict[str, Any]] = field(default_factory=list)
+    units: list[dict[str, Any]] = field(default_factory=list)
     omnibus: dict[str, Any] = field(default_factory=dict)
     remaining: dict[str, Any] = field(default_factory=dict)
     prior_mean: float | None = None
     prior_sd: float | None = None
     correction: str | None = None
     corrections: dict[str, list[float]] = field(default_factory=dict)
+    recommended: dict[str, Any] | None = None
     evaluation: dict[str, Any] | None = None
+    checks: dict[str, Any] = field(default_factory=dict)
+    by_arm: list[dict[str, Any]] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PolicyDetails(Details):
+    """The rule, and what it does in each group.
+
+    Parameters
+    ----------
+    cutoff : float
+        Smallest prediction that is treated.
+    budget : float, optional
+        Share of all rows that is treated.
+    cost : float
+        Of treating one person.
+    groups : list of dict
+        Metric, estimate and interval of each group.
+    """
+
+    cutoff: float = 0.0
+    budget: float | None = None
+    cost: float = 0.0
+    groups: list[dict[str, Any]] = field(default_factory=list)
+
+
+PARTS = (
+    *("effect", "predicted", "error", "correction", "remaining"),
+    *("slope", "slope difference", "ranking", "ranking difference"),
+)
+"""What is told beside the bias of a group."""
 
 
 def _treatment_effects(result: AuditResult) -> str:
-    compared = tested(result)
-    biased = decided(result, Decision.DETECTED)
+    compared = [f for f in tested(result) if f.estimand.kind == "bias"]
+    found = decided(result, Decision.DETECTED)
+    biased = [f for f in found if f.estimand.kind == "bias"]
+    sloped = [f for f in found if f.estimand.kind == "slope difference"]
     p = joint_p(result)
     test = "" if p is None else f" (omnibus test p {p_value(p)})"
-    if biased or joint_detected(result):
-        furthest = largest(biased or compared, result)
-        return (
-            f"Predicted effects are not equally accurate in every group{test}, most for"
-            f" {value(furthest)}; {len(biased)} of {len(compared)} groups differ"
+    more = ""
+    if sloped:
+        furthest = largest(sloped, result)
+        groups = "a group" if len(sloped) == 1 else f"{len(sloped)} groups"
+        more = (
+            f"; inside {groups} predicted differences follow the effects otherwise than in the"
+            f" rest, most for {value(furthest)}"
         )
+    # A group without bounds never leads.
+    bounded = [f for f in biased or compared if f.ci and f.ci.low is not None]
+    if (biased or joint_detected(result)) and bounded:
+        clearest = max(bounded, key=lambda f: abs(f.statistic or 0.0))
+        return (
+            f"Predicted effects are not equally accurate in every group{test}, most clearly for"
+            f" {value(clearest)}; {len(biased)} of {len(compared)} groups differ{more}"
+        )
+    if biased or joint_detected(result):
+        return f"Predicted effects are not equally accurate in every group{test}{more}"
     within = decided(result, Decision.WITHIN_MARGIN)
-    if within and len(within) == len(result.findings):
+    if within and len(within) == len(result.lines):
         margin = number(details_of(result.details, EffectDetails).margin)
         return f"All {len(within)} groups are shown to have a prediction bias within {margin}"
     return (
         f"No difference in the accuracy of predicted effects was detected among"
-        f" {len(compared)} groups{test}; this does not show that they are equally accurate"
+        f" {len(compared)} groups{test}; this does not show that they are equally accurate{more}"
     )
 
 
@@ -112,18 +186,28 @@ TREATMENT_EFFECTS = Question(
     name="treatment_effects",
     answer="equipoise.audits.effects.treatment_effects:treatment_effects",
     drawing="equipoise.plot.effects:effects",
+    tables="equipoise.report.effect_tables:effect_tables",
     sentence="Are predicted effects equally accurate in every group?",
     section=SECTION,
     headline=_treatment_effects,
-    legend="Filled points are biases with their intervals, hollow ones what a correction would"
-    " leave; below, how prediction errors spread over the groups.",
+    legend="Filled points are biases with their intervals, hollow ones what the recommended"
+    " correction would leave; below, effects beside their predictions.",
     details=EffectDetails,
     needs_labels=False,
+    own_strata=True,
+    parts=PARTS,
     assumptions=(
         Assumption(
-            text="Treatment was assigned at random within each group.",
+            text="Treatment was assigned at random within each group, and within each stratum where"
+            " strata are named.",
             status="not checked",
-            remark="The design of the experiment must guarantee it.",
+            remark="The shares of the arms and the balance of the features are compared between"
+            " groups; the design of the experiment must guarantee the rest.",
+        ),
+        Assumption(
+            text="The model was not trained on these rows.",
+            status="not checked",
+            remark="Predictions for rows that a model was fitted to look better than they are.",
         ),
         Assumption(
             text="One person's treatment does not change another's outcome.",
@@ -133,7 +217,62 @@ TREATMENT_EFFECTS = Question(
         Assumption(
             text="Every group has people in both arms.",
             status="checked",
-            remark="A group with one arm is not tested.",
+            remark="A group with fewer than four effective independent units in an arm is not"
+            " tested.",
+        ),
+    ),
+)
+
+
+def _policy(result: AuditResult) -> str:
+    details = details_of(result.details, PolicyDetails)
+    rule = (
+        f"A rule that treats from a prediction of {number(details.cutoff)} on"
+        if details.budget is None
+        else f"A rule that treats the {100 * details.budget:.3g}% with the highest predictions"
+    )
+    differing = decided(result, Decision.DETECTED)
+    p = joint_p(result)
+    if differing:
+        shares = [f for f in differing if f.estimand.metric == "share"]
+        gains = [f for f in differing if f.estimand.metric != "share"]
+        parts = []
+        if shares:
+            parts.append(f"treats groups differently, most {value(largest(shares, result))}")
+        if gains:
+            clearest = max(gains, key=lambda f: abs(f.statistic or 0.0))
+            parts.append(f"brings groups different gains, most clearly {value(clearest)}")
+        return f"{rule} {' and '.join(parts)}"
+    if p is None:
+        return f"{rule} is described for each group, and groups are not compared"
+    return (
+        f"{rule}: no difference between groups was detected in whom it treats or what they gain"
+        f" (largest difference p {p_value(p)}); this does not show that there is none"
+    )
+
+
+POLICY = Question(
+    name="policy",
+    answer="equipoise.audits.effects.policy:policy",
+    drawing="equipoise.plot.curves:quality_intervals",
+    sentence="Whom would a rule on predicted effects treat, and who would gain?",
+    section=SECTION,
+    headline=_policy,
+    legend="Points are shares and gains of each group with their intervals; one panel for each.",
+    details=PolicyDetails,
+    needs_labels=False,
+    assumptions=(
+        Assumption(
+            text="Treatment was assigned at random within each group, and within each stratum where"
+            " strata are named.",
+            status="not checked",
+            remark="Ask `treatment_effects` for the shares of the arms and the balance of the"
+            " features.",
+        ),
+        Assumption(
+            text="Neither the model nor the rule was fitted to these rows.",
+            status="not checked",
+            remark="A rule chosen on these rows looks better than it is.",
         ),
     ),
 )

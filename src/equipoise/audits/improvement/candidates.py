@@ -16,7 +16,10 @@ from equipoise.search.top_share import Predictor, TopShare, fit_estimator
 __all__ = ["NAMED_CANDIDATES", "described", "selection_rule"]
 
 NAMED_CANDIDATES: dict[str, dict[str, Any]] = {
+    "equipoise.search.FeaturePath": {},
+    "equipoise.search.FrontierRule": {},
     "equipoise.search.LinearRule": {},
+    "equipoise.search.ReweightedEstimator": {},
     "equipoise.search.ReweightedRule": {},
     "sklearn.ensemble.ExtraTreesClassifier": {"random_state": 0},
     "sklearn.ensemble.ExtraTreesRegressor": {"random_state": 0},
@@ -36,6 +39,8 @@ NAMED_CANDIDATES: dict[str, dict[str, Any]] = {
 }
 """Estimators and searches that a plan may name by import path, with what they are built with."""
 
+PATHS = frozenset({"FeaturePath", "FrontierRule", "ReweightedEstimator"})
+"""Searches that need an estimator: in a plan, boosted trees."""
 SCALED = frozenset({"LassoCV", "LogisticRegression", "Ridge", "RidgeCV"})
 """Penalised models, which are fitted to standardised features."""
 
@@ -111,6 +116,11 @@ def selection_rule(candidate: object, *, capacity: float | None) -> SelectionRul
         candidate = _named(candidate, capacity)
     if hasattr(candidate, "select"):
         limit = getattr(candidate, "capacity", None)
+        if capacity is not None and limit is None and hasattr(candidate, "set_params"):
+            from sklearn.base import clone
+
+            inherited: SelectionRule = clone(candidate).set_params(capacity=capacity)
+            return inherited
         if capacity is not None and limit != capacity:
             raise InvalidParameterError(
                 f"the candidate's own capacity is {limit}, the audit's is {capacity:g}; give both"
@@ -140,6 +150,8 @@ def _named(name: str, capacity: float | None) -> object:
     options = dict(NAMED_CANDIDATES[name])
     if module == "equipoise.search":
         options["capacity"] = capacity
+        if kind in PATHS:
+            options["estimator"] = _named("sklearn.ensemble.HistGradientBoostingClassifier", None)
     built: object = getattr(importlib.import_module(module), kind)(**options)
     if kind not in SCALED:
         return built

@@ -1,80 +1,138 @@
 """Test whether there is a less discriminatory alternative to the status quo."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec
 
 import numpy as np
 
-from equipoise._checks import check_fraction, check_integer, check_option, check_rng, quoted
+from equipoise._checks import (
+    check_fraction,
+    check_integer,
+    check_number,
+    check_option,
+    check_rng,
+    nearest,
+    quoted,
+)
 from equipoise._typing import (
     AccuracyOf,
-    FloatArray,
+    CapacityMatch,
+    Choice,
+    CutoffLaw,
     ImprovementMethod,
     Inference,
-    IntArray,
     MarginScale,
+    Preference,
     Rng,
+    Scale,
+    SmallGroups,
     SplitRule,
 )
 from equipoise.audits.asking import Asking, question_method
 from equipoise.audits.improvement import report
 from equipoise.audits.improvement.candidates import selection_rule
-from equipoise.audits.improvement.decision_cells import read_cells
-from equipoise.audits.improvement.decision_rows import (
-    DecisionRows,
-    read_rows,
-    utility_name,
-    worse_when_larger,
+from equipoise.audits.improvement.distributed import PREDICTION, fit_and_predict, judged_there
+from equipoise.audits.improvement.many import (
+    FEWEST_CLUSTERS,
+    compared_groups,
+    shown_frontier,
+    testable,
+    together,
+    tried,
 )
-from equipoise.audits.improvement.form import Criterion, Form, SplitResult
-from equipoise.audits.improvement.trial import Setting, judge
-from equipoise.audits.progress import progress_bar
-from equipoise.data.metrics import Metric, find_metric
-from equipoise.data.table import Table
+from equipoise.audits.improvement.rows import (
+    INDEX,
+    SCORE_UTILITIES,
+    DecisionRows,
+    read_decisions,
+    utility_name,
+    utility_words,
+)
+from equipoise.audits.improvement.trial import (
+    FittedElsewhere,
+    Setting,
+    Trial,
+    judge_ready,
+    judge_splits,
+    tested,
+)
+from equipoise.audits.improvement.unlabelled import limit_columns, stated_limits, widest
+from equipoise.data.metrics import Metric
 from equipoise.exceptions import GroupTooSmallError, InvalidParameterError
+from equipoise.results.finding import Note
 from equipoise.results.result import AuditResult
-from equipoise.search.sample import Algorithm, SelectionRule, TrainingSample
+from equipoise.search.sample import SelectionRule
+from equipoise.stats.improvement.frontier import combine_splits
 from equipoise.stats.improvement.test import (
+    MIN_SUPPORT,
     Direction,
     ImprovementQuestion,
-    gap_direction,
+    Margins,
 )
 
 if TYPE_CHECKING:
     from equipoise.audits.audit import Audit
 
-__all__ = ["improvability"]
+__all__ = ["Search", "concluded", "improvability", "search_for"]
+
+_Options = ParamSpec("_Options")
+
+WORSE_WHEN_LARGER = {
+    "fpr": "tnr",
+    "fnr": "tpr",
+    "error_rate": "accuracy",
+    "fdr": "ppv",
+    "for": "npv",
+}
 
 
-@question_method
-def improvability(
+def search_for(
     self: "Audit",
-    candidate: object,
+    candidate: object = None,
     *,
     accuracy: str | Metric,
     fairness: str | Metric | Sequence[str | Metric] | None = None,
-    delta_accuracy: float = 0.0,
-    delta_fairness: float = 0.0,
+    candidates: Sequence[object] | Mapping[str, object] | None = None,
+    accuracy_loss: float | Mapping[str, float] = 0.0,
+    delta_accuracy: float | Mapping[str, float] = 0.0,
+    delta_fairness: float | Mapping[str, float] = 0.0,
+    fairness_tolerance: float | Mapping[str, float] = 0.0,
+    margin_scale: MarginScale = "relative",
+    scale: Scale = "difference",
+    air_floor: float | None = None,
     capacity: float | None = None,
+    capacity_match: CapacityMatch = "near",
+    cutoff: CutoffLaw = "estimated",
+    choose: Choice | None = None,
+    prefer: Preference = "safe",
+    frontier: bool | Sequence[float] = False,
+    draws_iid: bool = False,
     n_splits: int = 5,
     train_fraction: float = 2 / 3,
+    validation_fraction: float = 0.25,
     n_resamples: int = 10_000,
     method: ImprovementMethod = "signed",
     combine: SplitRule = "median",
     accuracy_of: AccuracyOf = "group",
-    margin_scale: MarginScale = "relative",
     inference: Inference = "bootstrap",
     higher_group: str | None = None,
+    min_group_size: int = 30,
+    small_groups: SmallGroups = "leave_out",
+    unlabelled: str | Sequence[float] | Sequence[str] | Mapping[str, float] | None = None,
+    allow_group_feature: bool = False,
     alpha: float = 0.05,
     confidence_level: float = 0.95,
     rng: Rng = None,
-) -> Asking[AuditResult]:
+) -> Asking["Search"]:
     """Say whether there is a less discriminatory alternative to the status quo.
 
-    The null hypothesis is that the candidate does not raise accuracy for every group, or does
-    not reduce the gap between groups. The status quo is `y_pred`, or the top share of `y_score`
-    when a `capacity` is given. The candidate is found on one part of the rows and judged on the
-    other, several times.
+    The null hypothesis is that the candidate does not keep accuracy as asked, or does not reduce
+    the gap between groups. The status quo is `y_pred`, or the top share of `y_score` when a
+    `capacity` is given. The candidate is found on one part of the rows and judged on the other,
+    several times.
 
     Parameters
     ----------
@@ -82,17 +140,52 @@ def improvability(
         A scikit-learn estimator (cut at the capacity, if there is one), an object of
         `equipoise.search`, a function from a `TrainingSample` to an algorithm, the name of a
         column with a ready score or decision (no split is made, and the result says so), or the
-        import path of a known estimator such as ``"sklearn.linear_model.LassoCV"``.
+        import path of a known estimator such as ``"sklearn.linear_model.LassoCV"``. Also a list or
+        a dict of them, as `candidates`.
     accuracy : str or Metric
-        What must not get worse, larger is better: ``"accuracy"``, ``"selected_outcome"``, ...
+        What must not get worse, larger is better: ``"accuracy"``, ``"selected_outcome"``, ...; of
+        scores, which need no capacity, ``"auc"``, ``"brier"`` (negated) or ``"ks"``.
     fairness : str, Metric or list of them, optional
-        Metrics whose gap between groups must shrink; by default `accuracy`.
-    delta_accuracy, delta_fairness : float, default 0
-        How large an improvement must be: accuracy times 1 + delta, gap times 1 - delta.
+        Metrics whose gap between groups must shrink; by default `accuracy`. ``"smd"`` is the
+        standardised mean difference of the score; ``"entropy_index"`` is no gap but itself to
+        shrink: the inequality of benefits b = decision - outcome + 1, of order 2.
+    candidates : list or dict, optional
+        Several candidates instead of one, by name if a dict.
+    accuracy_loss : float or dict, default 0
+        Loss of accuracy that is tolerated, for everyone or by group: the status quo's accuracy
+        times 1 - loss must be kept.
+    delta_accuracy, delta_fairness : float or dict, default 0
+        How large an improvement must be: accuracy times 1 + delta (by group, if a dict), gap times
+        1 - delta (by fairness metric, if a dict).
+    fairness_tolerance : float or dict, default 0
+        Amount by which a gap may exceed what is required, by fairness metric if a dict.
+    margin_scale : {"relative", "absolute"}
+        Whether margins of accuracy are shares of the status quo's accuracy or amounts.
+    scale : {"difference", "ratio"}
+        Whether gaps are differences of rates or ratios of them (adverse impact).
+    air_floor : float, optional
+        With scale="ratio": also require every ratio of the candidate to be above this, say 0.8.
     capacity : float, optional
-        Share of people that may be selected.
+        Share of people that may be selected; both rules are held to it.
+    capacity_match : {"near", "randomise"}
+        Decisions whose share is near the capacity are brought to it by lot; with "randomise" any.
+    cutoff : {"estimated", "fixed"}
+        Whether the uncertainty of the score's cut-off at the capacity counts.
+    choose : {"validation", "all"}, optional
+        Several candidates: put them in order on other rows and test in that order (the default for
+        what is fitted), or test all together (the default for ready columns).
+    prefer : {"safe", "certain"}
+        Order on validation rows: the largest reduction of the gap among the promising, or what is
+        most certain first.
+    frontier : bool or list of float
+        Also return the reduction that is shown at every tolerated loss.
+    draws_iid : bool
+        Whether the candidates are independent draws of one generator, fixed before looking; then
+        the result says what further draws could find.
     n_splits, train_fraction : int, float
         How often the rows are split, and the share that the candidate is built on.
+    validation_fraction : float
+        Share of those that only choose among several candidates.
     n_resamples : int
         Bootstrap samples for each split.
     method : {"signed", "paper"}
@@ -100,14 +193,24 @@ def improvability(
     combine : {"median", "exch_median", "bonferroni"}
         How p-values of the splits make one: twice their median, or another valid rule.
     accuracy_of : {"group", "population"}
-        Whether accuracy must rise in every group or overall.
-    margin_scale : {"relative", "absolute"}
-        Whether `delta_accuracy` is a share of the status quo's accuracy or an amount.
+        Whether accuracy must be kept in every group or overall.
     inference : {"bootstrap", "analytic"}
         Studentised bootstrap, or the normal law at once.
     higher_group : str, optional
         With two groups, the one known beforehand to have the higher fairness metric; else it is
         read off the training rows.
+    min_group_size : int, default 30
+        Groups in which a metric rests on fewer rows are small. If fewer than two others remain,
+        those of at least ten rows are compared after all, with a note.
+    small_groups : {"leave_out", "pool", "refuse"}
+        What is done with them.
+    unlabelled : "worst", pair of numbers, pair of str or dict, optional
+        Where outcomes of some people are not known: what they may be. "worst" is anything; a pair
+        are limits, or columns that hold limits; ``{"odds": 2}`` says that their odds differ by at
+        most that factor from those of similar people with an outcome. What is shown then holds for
+        all such outcomes, and `details["breakdown"]` says how far they may lie.
+    allow_group_feature : bool
+        Whether the group column itself may be a feature.
     alpha : float, default 0.05
         Level of the test.
     confidence_level : float, default 0.95
@@ -121,8 +224,9 @@ def improvability(
         Findings are the requirements; `joint` is the claim that all are met. `details` has, for
         each split, the value of candidate (`a1`) and status quo (`a0`) and the p-value of every
         requirement; `deltas`, the largest improvements that are shown; which requirement binds;
-        if nothing is shown, whether data or search is the likely limit; and, in memory only,
-        the fitted `candidates` of the splits, whose `decide` takes new rows.
+        `shares` that both rules select; with several, the table of `candidates`; if nothing is
+        shown, what the likely limit is; and, in memory only, the `fitted` candidates of the splits,
+        whose `decide` takes new rows.
 
     Examples
     --------
@@ -147,78 +251,395 @@ def improvability(
     check_fraction("alpha", alpha)
     check_fraction("confidence_level", confidence_level)
     check_fraction("train_fraction", train_fraction)
+    check_fraction("validation_fraction", validation_fraction)
     check_option("accuracy_of", accuracy_of, AccuracyOf)
     check_option("combine", combine, SplitRule)
+    check_option("scale", scale, Scale)
+    check_option("cutoff", cutoff, CutoffLaw)
+    check_option("capacity_match", capacity_match, CapacityMatch)
+    check_option("prefer", prefer, Preference)
+    check_option("small_groups", small_groups, SmallGroups)
+    least = check_integer("min_group_size", min_group_size, low=MIN_SUPPORT)
     if capacity is not None:
         check_fraction("capacity", capacity)
     splits = check_integer("n_splits", n_splits, low=1)
-    metrics, numbers = _criteria(accuracy, fairness)
+    metrics, numbers = _criteria(accuracy, fairness, scale)
+    if unlabelled is not None:
+        _check_bounded(metrics, method)
+        inference = "analytic"
     question = ImprovementQuestion(
         fairness=numbers,
         population=accuracy_of == "population",
         margin_scale=margin_scale,
         method=method,
         inference=inference,
+        indices=tuple(c for c in numbers if utility_name(metrics[c]) == INDEX),
     )
+    if method == "paper" and question.indices:
+        raise InvalidParameterError('method="paper" compares groups; use "signed" with an index.')
     table = self.table
-    ready = candidate if isinstance(candidate, str) and candidate in table.schema else None
-    rule = None if ready else selection_rule(candidate, capacity=capacity)
-    rows = yield from _read(table, metrics, ready, capacity)
+    named = _named_candidates(candidate, candidates)
+    ready = tuple(str(c) for c in named.values() if isinstance(c, str) and c in table.schema)
+    if ready and len(ready) < len(named):
+        raise InvalidParameterError(
+            "ready columns and candidates that are fitted cannot be tried together; got the columns"
+            f" {quoted(ready)}. Ask for them apart, at half the level each."
+        )
+    if choose is not None:
+        _check_choice(choose, ready)
+    rules = (
+        {}
+        if ready
+        else {name: selection_rule(given, capacity=capacity) for name, given in named.items()}
+    )
+    rows = yield from read_decisions(
+        table,
+        metrics,
+        ready=ready,
+        features=not ready,
+        capacity=capacity,
+        unlabelled=unlabelled is not None,
+        limits=limit_columns(unlabelled),
+    )
     if len(rows.names) < 2:
         raise InvalidParameterError(
             f"a gap needs at least two groups; the table has only {rows.names[0]!r}."
         )
-    setting = Setting(
-        rows=rows,
-        metrics=metrics,
-        question=question,
-        capacity=capacity,
-        delta_accuracy=delta_accuracy,
-        delta_fairness=delta_fairness,
-        n_resamples=check_integer("n_resamples", n_resamples, low=99),
-        direction=_known_direction(rows.names, higher_group),
-    )
-    form = Form(
-        rows=rows,
-        criteria=_named_criteria(rows.names, metrics, question),
-        question=question,
-        combine=combine,
-        alpha=alpha,
-        confidence_level=confidence_level,
-        capacity=capacity,
-        n_resamples=n_resamples,
-        delta_accuracy=delta_accuracy,
-        delta_fairness=delta_fairness,
+    notes = () if ready else _group_features(rows, table.roles.group, allow=allow_group_feature)
+
+    def setting_of(rows: DecisionRows) -> Setting:
+        return Setting(
+            rows=rows,
+            metrics=metrics,
+            logs=numbers if scale == "ratio" else (),
+            question=question,
+            margins=Margins(
+                accuracy=_accuracy_margin(rows.names, accuracy_loss, delta_accuracy, question),
+                fairness=_by_metric("delta_fairness", delta_fairness, metrics, numbers),
+                tolerance=_by_metric("fairness_tolerance", fairness_tolerance, metrics, numbers),
+                floor=_floor(air_floor, scale),
+            ),
+            capacity=capacity,
+            capacity_match=capacity_match,
+            cutoff=cutoff,
+            n_resamples=check_integer("n_resamples", n_resamples, low=99),
+            direction=_known_direction(rows.names, higher_group),
+            alpha=alpha,
+            prefer=prefer,
+            unlabelled=stated_limits(unlabelled, rows, fitted=not ready),
+        )
+
+    setting = setting_of(rows)
+    fitted = None
+    if rows.others is not None and judged_there(rules, metrics) and unlabelled is None:
+        (rule,) = rules.values()
+        others, found = yield from fit_and_predict(setting, rows.others, rule)
+        setting = setting_of(others)
+        fitted = found.among(rows.names, others.names)
+        ready = (PREDICTION,)
+    return Search(
+        fitted=fitted,
+        setting=setting,
+        rules=rules,
         ready=ready,
-        direction_known=higher_group is not None or rule is not None,
+        names=tuple(named),
+        n_splits=splits,
+        train_fraction=train_fraction,
+        validation_fraction=validation_fraction,
+        combine=combine,
+        confidence_level=confidence_level,
+        loss=accuracy_loss if isinstance(accuracy_loss, (int, float)) and accuracy_loss else None,
+        frontier=_losses(frontier),
+        draws_iid=bool(draws_iid),
+        min_group_size=least,
+        small_groups=small_groups,
+        direction_known=higher_group is not None or not ready or fitted is not None,
+        notes=notes,
+        rng=check_rng(rng),
+        seed=0 if rng is None else rng if isinstance(rng, int) else None,
     )
-    generator = check_rng(rng)
-    try:
-        if rule is None:
-            results = [_evaluate_ready(setting, generator)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Search:
+    """Candidates to be tried, and how."""
+
+    setting: Setting
+    rules: Mapping[str, SelectionRule]
+    ready: tuple[str, ...]
+    names: tuple[str, ...]
+    n_splits: int
+    train_fraction: float
+    validation_fraction: float
+    combine: SplitRule
+    confidence_level: float
+    loss: float | None
+    frontier: bool | Sequence[float]
+    draws_iid: bool
+    min_group_size: int
+    small_groups: SmallGroups
+    direction_known: bool
+    notes: tuple[Note, ...]
+    rng: np.random.Generator
+    seed: int | None
+    fitted: FittedElsewhere | None = None
+
+    def answer(self) -> AuditResult:
+        """Judge, decide which groups are compared, test and report."""
+        rows, rng = self.setting.rows, self.rng
+        everyone = tuple(range(len(rows.names)))
+        if rows.selective is not None:
+            note = Note(code="selective-labels", message=_sentence(rows.selective))
+            return report.not_tested(self.form(everyone), note)
+        again = copy.deepcopy(rng)
+        if len(self.ready) > 1:
+            return self._together(rng)
+        if self.ready:
+            trials = [judge_ready(self.setting, rng, self.names[0], self.fitted)]
         else:
-            results = _evaluate_splits(setting, rule, splits, train_fraction, generator)
-    except GroupTooSmallError as error:
-        return report.not_tested(form, str(error))
-    return report.result(form, results)
+            trials = self._splits(rng, None)
+        found = compared_groups(self.setting, trials, self.min_group_size)
+        if found.small and self.small_groups != "leave_out":
+            return self.regrouped(found.small, again)
+        if len(found.groups) < 2:
+            note = Note(code="too-few-selected", message=found.reason)
+            return report.not_tested(self.form(everyone, found.small), note)
+        if len(found.groups) < len(everyone) and any(trial.order for trial in trials):
+            trials = self._splits(again, found.groups)
+        splits = [
+            report.judged(
+                self.setting, trial, found.groups, tested(self.setting, trial, found.groups)
+            )
+            for trial in trials
+        ]
+        extra = tried(self.setting, splits, found.groups, self.combine)
+        extra |= self._frontier(splits, found.groups, rng)
+        extra |= self._breakdown(trials, found.groups)
+        return report.result(self.form(found.groups, found.small, extra), splits)
+
+    def _splits(self, rng: np.random.Generator, groups: Sequence[int] | None) -> list[Trial]:
+        return judge_splits(
+            self.setting,
+            self.rules,
+            n_splits=self.n_splits,
+            train_fraction=self.train_fraction,
+            validation_fraction=self.validation_fraction,
+            groups=groups,
+            rng=rng,
+        )
+
+    def regrouped(self, small: Mapping[str, int], rng: np.random.Generator) -> AuditResult:
+        """Refuse small groups, or make them one."""
+        rows = self.setting.rows
+        if self.small_groups == "refuse":
+            name, size = min(small.items(), key=lambda item: item[1])
+            raise GroupTooSmallError(
+                f"a metric rests on {size} rows of {name!r}; at least {self.min_group_size} are"
+                ' needed. Merge groups, or pass small_groups="leave_out" or "pool".'
+            )
+        others = rows.pooled([rows.names.index(name) for name in small], "other")
+        margins = self.setting.margins
+        if not isinstance(margins.accuracy, (int, float)):
+            kept = [g for g, name in enumerate(rows.names) if name not in small]
+            gains = [margins.accuracy[g] for g in kept]
+            margins = replace(margins, accuracy=[*gains, max(margins.accuracy)])
+        pooled = replace(
+            self,
+            setting=replace(self.setting, rows=others, margins=margins),
+            small_groups="leave_out",
+            rng=rng,
+            notes=(
+                *self.notes,
+                Note(
+                    code="groups-pooled",
+                    message=f"Groups with few rows are compared as one, 'other': {quoted(small)}.",
+                ),
+            ),
+        )
+        return pooled.answer()
+
+    def form(
+        self,
+        groups: tuple[int, ...],
+        small: Mapping[str, int] | None = None,
+        extra: Mapping[str, Any] | None = None,
+    ) -> report.Form:
+        """Return what the report needs to know."""
+        return report.Form(
+            setting=self.setting,
+            criteria=_named_criteria(self.setting, groups),
+            groups=groups,
+            combine=self.combine,
+            confidence_level=self.confidence_level,
+            ready=self.ready if self.fitted is None else (),
+            direction_known=self.direction_known,
+            loss=self.loss,
+            names=self.names,
+            left_out=small or {},
+            extra=extra or {},
+            notes=self.notes,
+        )
+
+    def _together(self, rng: np.random.Generator) -> AuditResult:
+        """Test ready columns all at once."""
+        setting = replace(
+            self.setting, question=replace(self.setting.question, inference="analytic")
+        )
+        asked = replace(self, setting=setting)
+        rows = setting.rows
+        if rows.unit is not None and len(np.unique(rows.unit)) < FEWEST_CLUSTERS:
+            raise GroupTooSmallError(
+                f"testing several candidates together needs {FEWEST_CLUSTERS} clusters; the table"
+                f" has {len(np.unique(rows.unit))}. Ask for one candidate at a time."
+            )
+        everyone = np.arange(len(rows.y))
+        rules = [
+            setting.status_quo(everyone),
+            *(
+                setting.decided(column, everyone, name)
+                for name, column in zip(self.names, rows.ready.T, strict=True)
+            ),
+        ]
+        estimates = setting.worst_case(
+            setting.estimates(everyone, rules), everyone, rules, everyone
+        )
+        whole = Trial(
+            name="",
+            estimates=estimates,
+            training=None,
+            algorithm=None,
+            n_train=0,
+            n_test=len(everyone),
+            rules=(rules[0], rules[1]),
+            part=everyone,
+            fit=everyone[:0],
+        )
+        # A candidate that selects few is not tested; it does not remove a group from all others.
+        alone = replace(whole, estimates=estimates.of_rules([0]))
+        found = compared_groups(setting, [alone], self.min_group_size)
+        if found.small and self.small_groups != "leave_out":
+            return asked.regrouped(found.small, rng)
+        if len(found.groups) >= 2 and not testable(whole, found.groups).any():
+            found = compared_groups(setting, [whole], self.min_group_size)
+        if len(found.groups) < 2:
+            note = Note(code="too-few-selected", message=found.reason)
+            return report.not_tested(asked.form(tuple(range(len(rows.names))), found.small), note)
+        table = together(setting, whole, self.names, found.groups, self.draws_iid, rng)
+        k = table.winner
+        trial = replace(
+            whole,
+            name=self.names[k],
+            estimates=estimates.of_rules([0, k + 1]),
+            rules=(rules[0], rules[k + 1]),
+            n_test=setting.size(everyone),
+        )
+        split = report.judged(setting, trial, found.groups, tested(setting, trial, found.groups))
+        extra = dict(table.details)
+        if self.frontier is not False:
+            extra["frontier"] = shown_frontier(
+                setting, [whole], [self.names], found.groups, self.frontier, rng
+            )
+        form = asked.form(found.groups, found.small, extra)
+        return report.result(form, [split], p_value=table.p_value)
+
+    def _frontier(
+        self,
+        splits: Sequence[report.JudgedTrial],
+        groups: Sequence[int],
+        rng: np.random.Generator,
+    ) -> dict[str, Any]:
+        if self.frontier is False:
+            return {}
+        wholes, names = [], []
+        for split in splits:
+            trial = split.trial
+            several = {trial.name: trial.rules[1]}
+            if trial.order:
+                several = {
+                    name: self.setting.by_algorithm(algorithm, trial.part, name, trial.fit)
+                    for name, algorithm in trial.fitted.items()
+                }
+            rules = [trial.rules[0], *several.values()]
+            estimates = self.setting.worst_case(
+                self.setting.estimates(trial.part, rules), trial.part, rules, trial.fit
+            )
+            wholes.append(replace(trial, estimates=estimates))
+            names.append(tuple(several))
+        return {"frontier": shown_frontier(self.setting, wholes, names, groups, self.frontier, rng)}
+
+    def _breakdown(self, trials: Sequence[Trial], groups: Sequence[int]) -> dict[str, Any]:
+        """Say how far outcomes that are not known may lie before nothing is shown."""
+        setting = self.setting
+        if setting.unlabelled is None:
+            return {}
+
+        def shown(spread: float) -> bool:
+            p = [
+                tested(
+                    setting,
+                    replace(
+                        trial,
+                        estimates=setting.worst_case(
+                            trial.estimates, trial.part, trial.rules, trial.fit, spread
+                        ),
+                    ),
+                    groups,
+                ).p_value
+                for trial in trials
+            ]
+            return float(combine_splits(np.array(p), self.combine)) <= setting.alpha
+
+        return {"breakdown": widest(setting.unlabelled, shown)}
 
 
-def _read(
-    table: Table, metrics: tuple[str | Metric, ...], ready: str | None, capacity: float | None
-) -> Asking[DecisionRows]:
-    """Read what is judged; rows of a Spark DataFrame are counted there if they can be."""
-    if ready is not None and table.frame.implementation.is_pyspark():
-        counted = yield from read_cells(table, metrics, candidate=ready, capacity=capacity)
-        if counted is not None:
-            return counted
-    return (yield from read_rows(table, metrics, candidate=ready, features=ready is None))
+def concluded(
+    ask: Callable[_Options, Asking[Search]],
+    conclude: Callable[[Search], AuditResult],
+    name: str,
+    doc: str | None,
+) -> Callable[_Options, AuditResult]:
+    """Make one search several questions: what is asked is the same, what is told differs."""
+
+    @wraps(ask)
+    def question(*args: _Options.args, **options: _Options.kwargs) -> Asking[AuditResult]:
+        return conclude((yield from ask(*args, **options)))
+
+    question.__name__ = question.__qualname__ = name
+    question.__doc__ = doc
+    return question_method(question)
+
+
+improvability = concluded(search_for, Search.answer, "improvability", search_for.__doc__)
+
+
+def _check_bounded(metrics: Sequence[str | Metric], method: ImprovementMethod) -> None:
+    own = [isinstance(m, Metric) or m in (*SCORE_UTILITIES, INDEX) for m in metrics]
+    if any(own) or method == "paper":
+        raise InvalidParameterError(
+            "`unlabelled` is for named metrics of decisions and the signed statistic; of a metric"
+            " of your own or of a score it is not known how it depends on the outcomes."
+        )
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _criteria(
-    accuracy: str | Metric, fairness: str | Metric | Sequence[str | Metric] | None
+    accuracy: str | Metric,
+    fairness: str | Metric | Sequence[str | Metric] | None,
+    scale: Scale,
 ) -> tuple[tuple[str | Metric, ...], tuple[int, ...]]:
-    """Distinct metrics, accuracy first, and the number of each fairness metric."""
-    better = worse_when_larger(accuracy)
+    """Distinct metrics, accuracy first, and the number of each fairness metric.
+
+    On the scale of ratios a gap is a difference of logarithms: a criterion of its own.
+    """
+    if utility_name(accuracy) in ("smd", INDEX):
+        raise InvalidParameterError(
+            f"{utility_name(accuracy)!r} measures disparity; pass it as `fairness`, and as"
+            " `accuracy` what the rule is for."
+        )
+    better = WORSE_WHEN_LARGER.get(utility_name(accuracy))
     if better is not None:
         raise InvalidParameterError(
             f"`accuracy` must be larger when better; {utility_name(accuracy)!r} is larger when"
@@ -235,13 +656,13 @@ def _criteria(
             f"`fairness` must be a metric or a list of metrics; got {fairness!r}."
         )
     metrics: list[str | Metric] = [accuracy]
-    names = [utility_name(accuracy)]
+    known = [utility_name(accuracy) if scale == "difference" else ""]
     numbers = []
     for metric in wanted:
-        if utility_name(metric) not in names:
+        if utility_name(metric) not in known:
             metrics.append(metric)
-            names.append(utility_name(metric))
-        numbers.append(names.index(utility_name(metric)))
+            known.append(utility_name(metric))
+        numbers.append(known.index(utility_name(metric)))
     return tuple(metrics), tuple(dict.fromkeys(numbers))
 
 
@@ -257,133 +678,177 @@ def _known_direction(names: tuple[str, ...], higher_group: str | None) -> Direct
     return high, 1 - high
 
 
-def _named_criteria(
-    names: tuple[str, ...], metrics: tuple[str | Metric, ...], question: ImprovementQuestion
-) -> tuple[Criterion, ...]:
+def _named_candidates(
+    candidate: object, candidates: Sequence[object] | Mapping[str, object] | None
+) -> dict[str, object]:
+    """Return all candidates by name."""
+    if candidates is None and isinstance(candidate, (list, tuple, Mapping)):
+        candidate, candidates = None, candidate
+    if (candidate is None) == (candidates is None):
+        raise InvalidParameterError(
+            "pass a `candidate`, or several as `candidates`; got "
+            + ("neither." if candidate is None else "both.")
+        )
+    if isinstance(candidates, Mapping):
+        found = {str(name): given for name, given in candidates.items()}
+    else:
+        several = [candidate] if candidates is None else candidates
+        if isinstance(several, str) or not isinstance(several, Sequence):
+            raise InvalidParameterError(
+                f"`candidates` must be a list or a dict by name; got {candidates!r}."
+            )
+        found = {}
+        for given in several:
+            name = given if isinstance(given, str) else type(given).__name__
+            if callable(given) and hasattr(given, "__name__"):
+                name = given.__name__
+            kind, number = name, 1
+            while name in found:
+                number += 1
+                name = f"{kind} {number}"
+            found[name] = given
+    if not found:
+        raise InvalidParameterError("`candidates` is empty; give at least one.")
+    return found
+
+
+def _losses(frontier: object) -> bool | list[float]:
+    """Return the losses at which the frontier is wanted, or whether it is."""
+    if isinstance(frontier, bool):
+        return frontier
+    if not isinstance(frontier, Sequence) or isinstance(frontier, str) or not frontier:
+        raise InvalidParameterError(
+            f"`frontier` must be true, false or a list of losses; got {frontier!r}."
+        )
+    return sorted(check_number("frontier", loss, low=0.0) for loss in frontier)
+
+
+def _check_choice(choose: Choice, ready: tuple[str, ...]) -> None:
+    check_option("choose", choose, Choice)
+    if choose == "validation" and ready:
+        raise InvalidParameterError(
+            'choose="validation" splits the rows to choose among candidates that are fitted; a'
+            ' ready column is judged on all of them. Pass choose="all", or nothing.'
+        )
+    if choose == "all" and not ready:
+        raise InvalidParameterError(
+            'choose="all" is for ready columns; candidates that are fitted are put in order on'
+            ' validation rows, which shows more. Pass choose="validation", or nothing.'
+        )
+
+
+def _accuracy_margin(
+    names: tuple[str, ...],
+    loss: float | Mapping[str, float],
+    delta: float | Mapping[str, float],
+    question: ImprovementQuestion,
+) -> float | list[float]:
+    """Return the gain that accuracy must show; a tolerated loss is a negative one."""
+    if loss and delta:
+        raise InvalidParameterError(
+            "`accuracy_loss` tolerates and `delta_accuracy` demands; pass one of them."
+        )
+    given, sign, name = (loss, -1.0, "accuracy_loss") if loss else (delta, 1.0, "delta_accuracy")
+    if isinstance(given, Mapping):
+        if question.population:
+            raise InvalidParameterError(
+                f"`{name}` by group needs the accuracy of groups; pass a number, or"
+                ' accuracy_of="group".'
+            )
+        found = dict.fromkeys(names, 0.0)
+        for group, value in given.items():
+            found[_group_called(str(group), names)] = sign * check_number(name, value)
+        return list(found.values())
+    if name == "accuracy_loss":
+        check_number(name, given, low=0.0)
+    return sign * check_number(name, given)
+
+
+def _group_called(name: str, names: tuple[str, ...]) -> str:
+    """Return the group of that name, written in full or by its value alone."""
+    matches = [known for known in names if name in (known, known.partition("=")[2])]
+    if len(matches) != 1:
+        raise InvalidParameterError(
+            f"there is no group {name!r}.{nearest(name, names)} Groups: {quoted(names)}."
+        )
+    return matches[0]
+
+
+def _by_metric(
+    name: str,
+    given: float | Mapping[str, float],
+    metrics: tuple[str | Metric, ...],
+    numbers: tuple[int, ...],
+) -> float | list[float]:
+    if not isinstance(given, Mapping):
+        return check_number(name, given)
+    known = [utility_name(metrics[c]) for c in numbers]
+    for metric in given:
+        if metric not in known:
+            raise InvalidParameterError(
+                f"`{name}` names {metric!r}, which is not asked of the gap."
+                f"{nearest(str(metric), known)} Fairness metrics: {quoted(known)}."
+            )
+    return [check_number(name, given.get(metric, 0.0)) for metric in known]
+
+
+def _floor(floor: float | None, scale: Scale) -> float | None:
+    if floor is None:
+        return None
+    if scale != "ratio":
+        raise InvalidParameterError('`air_floor` is a ratio; pass scale="ratio" with it.')
+    return check_fraction("air_floor", floor)
+
+
+def _group_features(rows: DecisionRows, group: Sequence[str], *, allow: bool) -> tuple[Note, ...]:
+    """Refuse features that are the group itself, by name or recoded."""
+    same = []
+    for name, values in zip(rows.feature_names, rows.X.T, strict=True):
+        if name in group:
+            same.append(name)
+            continue
+        levels = np.unique(values)
+        if len(levels) == len(rows.names):
+            pairs = np.unique(
+                np.column_stack([np.searchsorted(levels, values), rows.group]), axis=0
+            )
+            if len(pairs) == len(levels):
+                same.append(name)
+    if not same:
+        return ()
+    if not allow:
+        raise InvalidParameterError(
+            f"the feature {same[0]!r} is the group itself; a rule that uses it treats people"
+            " differently by group. Leave it out, or pass allow_group_feature=True, and the result"
+            " says so."
+        )
+    return (
+        Note(
+            code="group-feature",
+            message=f"The candidate uses the attribute itself: {quoted(same)}.",
+        ),
+    )
+
+
+def _named_criteria(setting: Setting, groups: Sequence[int]) -> tuple[report.Criterion, ...]:
     """Requirements in the order of the tests: accuracy of the groups, then the gaps."""
+    names = [setting.rows.names[g] for g in groups]
     both = " vs ".join(names) if len(names) == 2 else "all groups"
-    whose = ("everyone",) if question.population else names
-    asked: list[tuple[int, str, Literal["accuracy", "fairness"]]] = [
+    whose = ["everyone"] if setting.question.population else names
+    asked: list[tuple[int, str, Literal["accuracy", "fairness", "floor"]]] = [
         *((0, group, "accuracy") for group in whose),
-        *((c, both, "fairness") for c in question.fairness),
+        *((c, both, "fairness") for c in setting.question.fairness),
     ]
-    found = [find_metric(metric) for metric in metrics]
+    if setting.margins.floor is not None:
+        asked += [(c, both, "floor") for c in setting.question.fairness]
+    metrics = setting.metrics
     return tuple(
-        Criterion(metric=found[c].name, noun=found[c].words, group=group, kind=kind)
+        report.Criterion(
+            metric=utility_name(metrics[c]),
+            noun=utility_words(metrics[c]),
+            group=group,
+            kind=kind,
+            scale="ratio" if c in setting.logs else "difference",
+        )
         for c, group, kind in asked
     )
-
-
-def _evaluate_ready(setting: Setting, rng: np.random.Generator) -> SplitResult:
-    """Judge a ready candidate on all rows."""
-    everyone = np.arange(len(setting.rows.y))
-    decisions = np.column_stack([setting.status_quo(everyone), setting.ready(everyone)])
-    if np.array_equal(decisions[:, 0], decisions[:, 1]):
-        raise InvalidParameterError(
-            "the candidate decides as the status quo does for everyone; there is nothing to test."
-            " Give another candidate."
-        )
-    directions: list[Direction | None] = [setting.direction] * len(setting.question.fairness)
-    scores = None
-    if setting.rows.score is not None and setting.rows.candidate is not None:
-        scores = np.column_stack([setting.rows.score, setting.rows.candidate])
-    return judge(setting, everyone, decisions, directions, None, 0, scores, rng, number=None)
-
-
-def _evaluate_splits(
-    setting: Setting,
-    rule: SelectionRule,
-    n_splits: int,
-    train_fraction: float,
-    rng: np.random.Generator,
-) -> list[SplitResult]:
-    """Split, search on the training rows, judge on the others."""
-    seeds = rng.integers(2**31 - 1, size=n_splits)
-    results = []
-    with progress_bar("Splits") as advance:
-        for k, generator in enumerate(rng.spawn(n_splits)):
-            train, test = setting.rows.split(int(seeds[k]), train_fraction)
-            results.append(_evaluate_split(setting, rule, train, test, k + 1, generator))
-            if advance is not None:
-                advance(k + 1, n_splits)
-    return results
-
-
-def _evaluate_split(
-    setting: Setting,
-    rule: SelectionRule,
-    train: IntArray,
-    test: IntArray,
-    number: int,
-    rng: np.random.Generator,
-) -> SplitResult:
-    for part, name in ((train, "training"), (test, "test")):
-        _check_groups(setting.rows, part, f"the {name} part of split {number}")
-    sample = _training_sample(setting, train)
-    directions = _directions(setting, sample, f"the training part of split {number}")
-    algorithm = rule.select(sample)
-    decided = algorithm.decide(setting.rows.X[test], weight=setting.weight(test))
-    return judge(
-        setting,
-        test,
-        np.column_stack([setting.status_quo(test), decided]),
-        directions,
-        algorithm,
-        len(train),
-        _scores(setting, algorithm, test),
-        rng,
-        number=number,
-    )
-
-
-def _check_groups(rows: DecisionRows, part: IntArray, where: str) -> None:
-    size = np.bincount(rows.group[part], minlength=len(rows.names))
-    if size.min() == 0:
-        raise GroupTooSmallError(
-            f"every group needs rows in {where}; {rows.names[int(np.argmin(size))]!r} has none."
-            " Merge groups, or change `train_fraction`."
-        )
-
-
-def _training_sample(setting: Setting, train: IntArray) -> TrainingSample:
-    rows = setting.rows
-    utilities = [rows.utility(metric, train) for metric in setting.metrics]
-    return TrainingSample(
-        X=rows.X[train],
-        y=rows.y[train],
-        group=rows.group[train],
-        status_quo=setting.status_quo(train),
-        accuracy=utilities[0],
-        fairness=tuple(utilities[c] for c in setting.question.fairness),
-        feature_names=rows.feature_names,
-        weight=setting.weight(train),
-        names=rows.names,
-    )
-
-
-def _directions(setting: Setting, sample: TrainingSample, where: str) -> list[Direction | None]:
-    """Return the direction of each fairness gap of the status quo on the training rows."""
-    weight = 1.0 if sample.weight is None else sample.weight
-    directions: list[Direction | None] = []
-    for c, utility in zip(setting.question.fairness, sample.fairness, strict=True):
-        u, w = utility(sample.status_quo)
-        total = np.bincount(sample.group, weights=w * weight, minlength=sample.n_groups)
-        if (total == 0).any():
-            raise GroupTooSmallError(
-                f"{utility_name(setting.metrics[c])!r} of the status quo rests on 0 rows of"
-                f" {sample.names[int(np.argmin(total))]!r} in {where}. Merge groups, raise the"
-                " capacity, or use more data."
-            )
-        known = setting.direction
-        directions.append(
-            known or gap_direction(u * weight, w * weight, sample.group, n_groups=sample.n_groups)
-        )
-    return directions
-
-
-def _scores(setting: Setting, algorithm: Algorithm, test: IntArray) -> FloatArray | None:
-    """Scores of both rules, if both cut a score at the capacity."""
-    score = getattr(algorithm, "score", None)
-    if setting.rows.score is None or score is None or setting.rows.status_quo is not None:
-        return None
-    return np.column_stack([setting.rows.score[test], score(setting.rows.X[test])])

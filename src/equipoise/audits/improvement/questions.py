@@ -1,16 +1,28 @@
 """The question of necessity: what is asked, and how an answer is told."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypedDict
+
+import numpy as np
 
 from equipoise.results.assumptions import Assumption
 from equipoise.results.details import IN_MEMORY, Details, details_of
-from equipoise.results.formats import p_value
+from equipoise.results.finding import Finding
+from equipoise.results.formats import number, p_value
 from equipoise.results.question import Question, Section
 from equipoise.results.result import AuditResult
 from equipoise.results.wording import joint_detected, joint_p
 
-__all__ = ["IMPROVABILITY", "Curve", "ImprovementDetails"]
+__all__ = [
+    "DROP_TABLE",
+    "IMPROVABILITY",
+    "NECESSITY",
+    "Curve",
+    "DropDetails",
+    "ImprovementDetails",
+    "NecessityDetails",
+    "improvability_headline",
+]
 
 SECTION = Section(
     id="necessity",
@@ -37,8 +49,12 @@ class ImprovementDetails(Details):
         The accuracy metric, and how a person says it.
     fairness, groups : list of str
         Metrics whose gap counts; the groups.
-    capacity, combine, margin_scale, delta_accuracy, delta_fairness : optional
-        As asked.
+    groups_left_out : dict
+        Groups too small to be compared, with the rows that a metric rests on.
+    capacity, cutoff, combine, margin_scale, scale : optional
+        As asked; whether a cut-off was estimated.
+    accuracy_loss, delta_accuracy, delta_fairness, fairness_tolerance : optional
+        Margins as asked; a list has one for each group or metric.
     splits : list of dict
         One for each split; empty where nothing was tested.
     p_values, p_median, p_combined : optional
@@ -47,9 +63,29 @@ class ImprovementDetails(Details):
         The requirement that decides most often; what likely stands in the way.
     deltas, delta_curves : dict
         Largest improvement of each kind that is shown, and the p-values behind it.
-    cutoff_sensitivity : dict, optional
-        P-values with a fixed and with an estimated cut-off.
-    candidates : list, optional
+    reduction_at_least : float, optional
+        One-sided bound of the reduction of the first gap, as an amount.
+    shares, ties : dict
+        Shares that the rules select; who is selected by lot at the cut-off.
+    candidates : list of dict
+        Where several were tried: name, rank, numbers, p-values, and whether each is shown to meet
+        the requirement, shown not to, or open.
+    n_candidates, order_rule : optional
+        How many were tried, and how they were put in order.
+    critical : float, optional
+        Joint critical value of all requirements of all candidates.
+    winner : dict, optional
+        The candidate whose numbers are shown.
+    frontier : list of dict
+        Reduction of the gap that is shown at every tolerated loss, all at once.
+    sufficiency : dict, optional
+        What the search rules out, and under which condition.
+    breakdown : dict, optional
+        How far outcomes that are not known may go before the result is no longer shown.
+    power : dict, optional
+        By how much each requirement is exceeded, and their covariance for one test row: what
+        `equipoise.design.sample_size` needs of a pilot.
+    fitted : list, optional
         The fitted algorithms; in memory only.
     """
 
@@ -57,11 +93,16 @@ class ImprovementDetails(Details):
     noun: str = ""
     fairness: list[str] = field(default_factory=list)
     groups: list[str] = field(default_factory=list)
+    groups_left_out: dict[str, int] = field(default_factory=dict)
     capacity: float | None = None
+    cutoff: str | None = None
     combine: str | None = None
     margin_scale: str = "relative"
-    delta_accuracy: float = 0.0
-    delta_fairness: float = 0.0
+    scale: str = "difference"
+    accuracy_loss: float | None = None
+    delta_accuracy: float | list[float] = 0.0
+    delta_fairness: float | list[float] = 0.0
+    fairness_tolerance: float | list[float] = 0.0
     splits: list[dict[str, Any]] = field(default_factory=list)
     p_values: list[float] = field(default_factory=list)
     p_median: float | None = None
@@ -70,34 +111,186 @@ class ImprovementDetails(Details):
     limit: str | None = None
     deltas: dict[str, float | None] = field(default_factory=dict)
     delta_curves: dict[str, Curve] = field(default_factory=dict)
-    cutoff_sensitivity: dict[str, float] | None = None
-    candidates: list[Any] | None = field(default=None, metadata=IN_MEMORY)
+    reduction_at_least: float | None = None
+    shares: dict[str, Any] = field(default_factory=dict)
+    ties: dict[str, dict[str, float]] = field(default_factory=dict)
+    candidates: list[dict[str, Any]] = field(default_factory=list)
+    n_candidates: int | None = None
+    order_rule: str | None = None
+    critical: float | None = None
+    winner: dict[str, Any] | None = None
+    frontier: list[dict[str, Any]] = field(default_factory=list)
+    sufficiency: dict[str, Any] | None = None
+    breakdown: dict[str, Any] | None = None
+    power: dict[str, Any] | None = None
+    fitted: list[Any] | None = field(default=None, metadata=IN_MEMORY)
 
 
-def _improvability(result: AuditResult) -> str:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class NecessityDetails(ImprovementDetails):
+    """The three steps, what was searched, and all of the third step.
+
+    Parameters
+    ----------
+    steps : list of dict
+        Question and answer of each step.
+    search : dict
+        Candidates tried, how they were put in order, splits, seed, features, and what was not
+        searched.
+    """
+
+    steps: list[dict[str, str]] = field(default_factory=list)
+    search: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class DropDetails(Details):
+    """Models with and without each feature.
+
+    Parameters
+    ----------
+    features : list of str
+        Those left out, one at a time.
+    critical : float
+        Joint critical value of all intervals.
+    n_train, n_test : int
+        Rows that models were fitted to, and compared on.
+    gap, accuracy : float
+        Of the model with all features, on the rows that models are compared on.
+    """
+
+    features: list[str] = field(default_factory=list)
+    critical: float | None = None
+    n_train: int = 0
+    n_test: int = 0
+    gap: float | None = None
+    accuracy: float | None = None
+
+
+def _drop_headline(result: AuditResult) -> str:
+    """Say which feature matters most to the gap, and what it costs."""
+    pairs = list(zip(result.findings[::2], result.findings[1::2], strict=True))
+    gap, right = min(pairs, key=lambda pair: pair[0].estimate or 0.0)
+    return (
+        f"The gap changes most {gap.group}: by {_with_interval(gap)}, and accuracy by"
+        f" {_with_interval(right)} (joint {1 - result.alpha:.0%} intervals of"
+        f" {len(pairs)} features; estimated, not tested)"
+    )
+
+
+def _with_interval(finding: Finding) -> str:
+    low, high = (0.0, 0.0) if finding.ci is None else (finding.ci.low, finding.ci.high)
+    return f"{number(finding.estimate)} [{number(low)}, {number(high)}]"
+
+
+def _necessity(result: AuditResult) -> str:
+    details = details_of(result.details, NecessityDetails)
+    return ". ".join(step["answer"] for step in details.steps)
+
+
+def improvability_headline(result: AuditResult) -> str:
+    """Say in one sentence whether an alternative is shown."""
     details = details_of(result.details, ImprovementDetails)
     p = joint_p(result)
     test = "" if p is None else f" (p {p_value(p)})"
     if joint_detected(result):
-        shown = details.deltas.get("fairness")
-        least = f"; the gap is shown to shrink by at least {shown:.0%}" if shown else ""
-        where = (
-            "if these rows played no part in building it"
-            if any(note.code == "ready-candidate" for note in result.notes)
-            else "on rows it was not built on"
-        )
+        return _shown(result, details, test)
+    if details.splits and details.sufficiency and details.sufficiency["listed"]["all"]:
         return (
-            f"A less discriminatory alternative was found: {where}, the candidate is more accurate"
-            f" and narrows the gap{test}{least}"
+            f"None of the {details.n_candidates} listed alternatives meets the requirement (joint"
+            f" {1 - result.alpha:.0%}). This says nothing about alternatives not listed"
         )
     limit = {
         "data": "; it does better on most test parts, and more data may settle it",
         "search": "; it does no better itself, and another search may",
+        "margin": "; it is about equally accurate: state a tolerated loss (`accuracy_loss`)",
     }.get(details.limit or "", "")
+    asked, reached = details.delta_fairness, details.deltas.get("fairness")
+    if isinstance(asked, float) and reached is not None and 0.0 < reached < asked:
+        return (
+            f"A reduction of the gap by {asked:.0%} is not shown{test}; {reached:.0%} is"
+            + _among(details)
+        )
+    which = "The candidate was not"
+    if details.n_candidates:
+        which = f"None of the {details.n_candidates} candidates was"
     return (
-        f"The candidate was not shown to be a less discriminatory alternative{test}{limit};"
-        " this does not show that none exists"
+        f"{which} shown to be a less discriminatory alternative{test}{limit};"
+        " this does not show that none exists" + _among(details)
     )
+
+
+def _shown(result: AuditResult, details: ImprovementDetails, test: str) -> str:
+    """Say what is shown, by how much, and on which condition."""
+    codes = {note.code for note in result.notes}
+    name = "the candidate"
+    conditions = [test.strip(" ()")]
+    if details.n_candidates and details.winner is not None:
+        name = repr(details.winner["name"])
+        order = "first" if details.critical is None else "the most certain"
+        conditions.append(f"{order} of {details.n_candidates} candidates")
+        conditions[-1] += " in the order fixed on other rows" if details.critical is None else ""
+    conditions.append(
+        "if these rows played no part in building it"
+        if "ready-candidate" in codes
+        else "on rows it was not built on"
+    )
+    kept = f"raises {details.noun}"
+    if details.accuracy_loss is not None:
+        loss = details.accuracy_loss
+        amount = f"{loss:.3g}" if details.margin_scale == "absolute" else f"{loss:.1%}"
+        kept = f"loses at most {amount} of {details.noun}"
+    share = ""
+    if "different-share" in codes:
+        now, then = details.shares["status_quo"], details.shares["candidate"]
+        share = f", while selecting {then:.1%} instead of {now:.1%}"
+    own = "; it uses the attribute itself" if "group-feature" in codes else ""
+    if details.breakdown is not None:
+        own += f"; shown {details.breakdown['claim']}"
+    return (
+        f"A less discriminatory alternative is shown: {name} narrows the {_gap_words(details)} and"
+        f" {kept}{share} ({'; '.join(filter(None, conditions))}){_several(result, details)}{own}"
+        + _among(details)
+    )
+
+
+def _gap_words(details: ImprovementDetails) -> str:
+    """Name the first gap, what it was and is, and what is shown of the difference."""
+    kinds = [row.get("kind") for split in details.splits[:1] for row in split["criteria"]]
+    if "fairness" not in kinds:
+        return "gap"
+    place = kinds.index("fairness")
+    words = str(details.splits[0]["criteria"][place]["criterion"])
+    shown = details.deltas.get("fairness")
+    least = f"at least {shown:.0%}" if shown else ""
+    if details.scale == "difference":
+        ends = [
+            float(np.median([split["criteria"][place][rule] for split in details.splits]))
+            for rule in ("a0", "a1")
+        ]
+        words += f" from {number(ends[0])} to {number(ends[1])}"
+    return f"{words} (by {least})" if least else words
+
+
+def _several(result: AuditResult, details: ImprovementDetails) -> str:
+    """Say how many are shown, where several were tested together."""
+    shown = sum(row["state"] == "shown" for row in details.candidates)
+    if details.critical is None or shown < 2:
+        return ""
+    return (
+        f"; {shown} of {details.n_candidates} candidates are shown to meet the requirement, chance"
+        f" of any false one at most {result.alpha:.0%}"
+    )
+
+
+def _among(details: ImprovementDetails) -> str:
+    left = details.groups_left_out
+    if not left:
+        return ""
+    names = ", ".join(left)
+    total = len(details.groups) + len(left)
+    few = "has" if len(left) == 1 else "have"
+    return f"; among {len(details.groups)} of {total} groups ({names} {few} too few people)"
 
 
 IMPROVABILITY = Question(
@@ -107,7 +300,7 @@ IMPROVABILITY = Question(
     tables="equipoise.report.improvement_tables:improvement_tables",
     sentence="Is there a less discriminatory alternative?",
     section=SECTION,
-    headline=_improvability,
+    headline=improvability_headline,
     legend="Left: status quo and candidate on the rows that judge them, one point for each split."
     " Middle: the p-value of each requirement by split. Right: the p-value of ever larger"
     " improvements; those below the dashed line are shown.",
@@ -123,6 +316,31 @@ IMPROVABILITY = Question(
             text="The accuracy measure is the legitimate aim of the decision.",
             status="not checked",
             remark="What counts as business necessity is a legal question.",
+        ),
+    ),
+)
+
+NECESSITY = replace(
+    IMPROVABILITY,
+    name="necessity",
+    answer="equipoise.audits.improvement.necessity:necessity",
+    sentence="Is there a disparity, what does it serve, and is there an alternative?",
+    headline=_necessity,
+    details=NecessityDetails,
+)
+
+DROP_TABLE = Question(
+    name="drop_table",
+    answer="equipoise.audits.improvement.drop_table:drop_table",
+    sentence="What does leaving out a feature do to the gap and to accuracy?",
+    section=SECTION,
+    headline=_drop_headline,
+    details=DropDetails,
+    assumptions=(
+        Assumption(
+            text="Models are compared on rows they were not fitted to.",
+            status="by construction",
+            remark="One split; another split gives other models.",
         ),
     ),
 )

@@ -1,6 +1,6 @@
 """From benefits as the user names them to sums by group, in one scan of the table."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -10,16 +10,22 @@ import numpy as np
 from equipoise._checks import check_number, nearest, quoted
 from equipoise._typing import FloatArray
 from equipoise.audits.asking import Asking
-from equipoise.audits.disparity.measure import dropped_notes
+from equipoise.audits.disparity.measure import SMALLEST, dropped_notes
 from equipoise.data.columns import Needs
-from equipoise.data.table import Quantity, Table
+from equipoise.data.table import Quantity, Sums, Table
 from equipoise.design.benefits import BenefitDesign, benefit_design
 from equipoise.exceptions import DataError, InvalidParameterError, MissingValuesError
 from equipoise.moments import CellMoments, merge_cells
 from equipoise.results.finding import Note
-from equipoise.stats.inequality.benefits import SPEICHER, BenefitMoments, check_matrix
+from equipoise.stats.inequality.benefits import (
+    SPEICHER,
+    BenefitMoments,
+    check_matrix,
+    levels_of_people,
+)
 from equipoise.stats.inequality.cap import IndexCap, KappaScheme, index_cap
 from equipoise.stats.inequality.index import check_order
+from equipoise.stats.inequality.resampled import power
 
 __all__ = ["Benefits", "MeasuredBenefits", "find_benefits", "measure_benefits"]
 
@@ -89,13 +95,19 @@ class MeasuredBenefits:
     counts : array of shape (4,), optional
         Rows of each of these, without weights.
     independent : bool
-        Whether rows are independent and unweighted, so that exact bounds hold.
+        Whether rows are independent, unweighted and have few benefit levels: counts are sufficient.
+    declared : Sums
+        What was summed.
+    change : array of shape (3, p)
+        From the quantities that were summed to weight, benefit and its power.
     notes : tuple of Note
         What the reader should know.
     """
 
     moments: BenefitMoments
     cells: CellMoments
+    declared: Sums
+    change: FloatArray
     people: CellMoments | None = None
     counts: FloatArray | None = None
     independent: bool = False
@@ -144,14 +156,25 @@ def measure_benefits(table: Table, benefits: Benefits) -> Asking[MeasuredBenefit
     else sums b and its power in the engine.
     """
     if benefits.matrix is not None and len(benefits.matrix) == 2 and not benefits.soft:
-        cells: CellMoments = yield table.label_sums(("y_true", "y_pred"))
+        declared = table.label_sums(("y_true", "y_pred"))
+        independent = table.roles.weight is None and table.roles.cluster is None
+        if independent:
+            cells: CellMoments = yield declared
+            means: CellMoments | None = None
+        else:
+            value, _, _ = _expression(table, benefits)
+            benefit = ("matrix", *benefits.matrix.ravel().tolist())
+            cells, means = yield declared, _mean_sums(table, value, benefit, dict(declared.needs))
         (tn, fn), (fp, tp) = benefits.matrix
+        levels = levels_of_people(np.array([tp, fn, fp, tn]), cells.total.sum(axis=0))
         return MeasuredBenefits(
-            moments=BenefitMoments.from_levels([tp, fn, fp, tn], cells, order=benefits.order),
+            moments=BenefitMoments.from_levels(levels, cells, order=benefits.order, means=means),
             cells=cells,
+            declared=declared,
+            change=np.stack([np.ones(4), levels, power(levels, benefits.order)]),
             people=merge_cells(cells, np.zeros(len(cells.n))),
             counts=cells.sums.sum(axis=0),
-            independent=table.roles.weight is None and table.roles.cluster is None,
+            independent=independent,
             notes=dropped_notes(cells.dropped),
         )
     value, needs, outside = _expression(table, benefits)
@@ -160,23 +183,37 @@ def measure_benefits(table: Table, benefits: Benefits) -> Asking[MeasuredBenefit
         order = limit if abs(order - limit) < NEAR_LIMIT else order
     absent = nw.lit(value=False)
     if benefits.column is not None and table.roles.missing == "raise":
-        absent = value.is_null() | value.is_nan()
+        absent = value.is_null() | table.is_nan(value)
         value = nw.when(absent).then(nw.lit(1.0)).otherwise(value)
     flags = {"outside": outside, "absent": absent, "negative": value < 0.0, "zero": value == 0.0}
     terms = {"one": nw.lit(1.0), "benefit": value, "power": _power(value, order)}
     matrix = None if benefits.matrix is None else tuple(benefits.matrix.ravel().tolist())
     detail = (benefits.name, matrix, benefits.soft, order)
-    cells = yield table.sums(
+    declared = table.sums(
         [Quantity(name, detail, term) for name, term in terms.items()],
         needs,
         counted=[Quantity(name, detail, flag) for name, flag in flags.items()],
     )
+    cells, means = yield declared, _mean_sums(table, value, detail, needs)
     _refuse(benefits, dict(zip(flags, cells.sums.sum(axis=0).tolist(), strict=True)), cells)
+    if 0.0 < cells.total[:, 1].sum() < SMALLEST * cells.total[:, 0].sum():
+        raise DataError(
+            f"Benefits must not all be below {SMALLEST:g} in size, where squares vanish. Rescale"
+            " them."
+        )
     return MeasuredBenefits(
-        moments=BenefitMoments.from_powers(cells, order=order),
+        moments=BenefitMoments.from_powers(cells, order=order, means=means),
         cells=cells,
+        declared=declared,
+        change=np.eye(3),
         notes=dropped_notes(cells.dropped),
     )
+
+
+def _mean_sums(table: Table, value: nw.Expr, detail: Hashable, needs: Needs) -> Sums:
+    """Declare what the law of mean benefits needs."""
+    terms = (Quantity("benefit", detail, value), Quantity("one", detail, nw.lit(1.0)))
+    return table.sums(terms, needs, order=3)
 
 
 def _named(table: Table, name: str, order: float, *, soft: bool, kappa: float | None) -> Benefits:

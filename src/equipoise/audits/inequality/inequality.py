@@ -1,12 +1,21 @@
 """How unequal benefits are, within and between groups, and whether harmful errors are kept rare."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+import narwhals as nw
 import numpy as np
-from scipy import special
 
 from equipoise._checks import check_flag, check_fraction
+from equipoise._typing import Rng
 from equipoise.audits.asking import Asking, question_method
+from equipoise.audits.disparity.subgroups import (
+    STATUS_NOTES,
+    finite,
+    status_notes,
+    unit_notes,
+)
 from equipoise.audits.inequality.benefits import (
     AnyBenefits,
     Benefits,
@@ -17,8 +26,9 @@ from equipoise.audits.inequality.benefits import (
 from equipoise.audits.inequality.questions import InequalityDetails
 from equipoise.data.groups import cell_names
 from equipoise.data.metrics import METRICS
-from equipoise.data.table import Quantity, Table
-from equipoise.moments import CellMoments, sum_by
+from equipoise.data.query import NarrowRows
+from equipoise.data.table import Quantity, Rows, Table
+from equipoise.moments import CellMoments, number_cells, sum_by
 from equipoise.results.estimand import Estimand
 from equipoise.results.finding import ConfidenceInterval, Decision, Finding, JointTest, Note
 from equipoise.results.result import AuditResult
@@ -35,21 +45,33 @@ from equipoise.stats.inequality.decomposition import (
     EntropyDecomposition,
     between_interval,
     between_test,
+    contribution_intervals,
     decompose,
     log_interval,
+)
+from equipoise.stats.inequality.resampled import (
+    MOST_UNITS,
+    ResampledIntervals,
+    kernel_coefficients,
+    resampled_intervals,
+    resampled_unit_intervals,
 )
 from equipoise.stats.multiplicity import adjusted_p_values
 
 if TYPE_CHECKING:
     from equipoise.audits.audit import Audit
 
+_Ends: TypeAlias = tuple[float, float | None]
+
 __all__ = ["inequality"]
 
 EVERYBODY = "everybody"
 ERROR_WORDS = {name: METRICS[name].words for name in ("fpr", "fnr")}
 FEW_EVENTS = 10
-SMALL_GROUP = 10
 MOST_CUTS = 501
+LARGEST_SHARE = 0.03
+"""Sum of fourth powers of the influence over the squared sum of squares: from here on the normal
+law covered less than 93% in simulations of 20,000 to 100,000 rows."""
 MOVED = 0.05
 """Relative change of kappa through the base rate beyond which the reader is told."""
 
@@ -58,15 +80,23 @@ DESCRIPTIVE = Note(
     message="An estimate, not a test: any spread of benefits makes this part positive. The test is"
     " that of the between-group part.",
 )
-TOO_SMALL = Note(
-    code="too-small",
-    message=f"Fewer than {SMALL_GROUP} rows: the group's mean benefit has no reliable error.",
+ONE_GROUP = Note(code="one-group", message="There is one group; nothing lies between groups.")
+TOO_FEW = Note(
+    code="too-few-units",
+    message="No group has 4 effective units and as many outside it: mean benefits have no reliable"
+    " errors.",
 )
 RARE = Note(
     code="rare-benefit",
     message=f"Fewer than {FEW_EVENTS} people have one of the benefit levels; large-sample intervals"
     " are too narrow then.",
 )
+HEAVY_TAIL = Note(
+    code="heavy-tail",
+    message="A few people with very large benefits make up most of the index's error. In"
+    " simulations like this, intervals that claim 95% covered 89% to 93%.",
+)
+FEW_CLUSTERS = 20
 NULL = "all groups have the same mean benefit (the between-group part is zero)"
 
 
@@ -80,6 +110,7 @@ def inequality(
     kappa: float | None = None,
     alpha: float = 0.05,
     confidence_level: float = 0.95,
+    rng: Rng = None,
 ) -> Asking[AuditResult]:
     r"""Say how unequal the benefits of decisions are, within and between groups.
 
@@ -103,11 +134,13 @@ def inequality(
         Level of the tests; those of single groups are adjusted by Holm.
     confidence_level : float, default 0.95
         Level of the intervals.
+    rng : int or numpy Generator, optional
+        For intervals that rest on resamples.
 
     Returns
     -------
     AuditResult
-        Findings: the index, its within- and between-group parts (the latter less its bias),
+        Findings: the index, its within- and between-group parts (each less its bias),
         with `kappa` the contrast of error rates and then the index against its cap, and each
         group's contributions. `details` has `total`, `within`, `between`, `between_share`,
         `within_share`, `contributions`, `error_rates`, `cap`, `roc`, `matrix`, `order`.
@@ -147,13 +180,22 @@ def inequality(
             order=asked.order,
             confidence_level=1.0 - alpha,
         )
-    findings, details = _parts(asked, measured, parts, test, alpha, confidence_level)
+    found = yield from _intervals(table, asked, measured, parts, confidence_level, rng)
+    findings, details = _parts(parts, found, test, alpha, confidence_level)
     if limit is not None and check is not None:
         findings += _cap_findings(limit[0], check, parts, alpha)
         details["cap"] = _cap_details(limit, check)
         details["roc"] = yield from _roc(table)
-    group_findings, contributions = _contributions(parts, names, alpha, confidence_level)
-    notes = [*measured.notes]
+    group_findings, contributions = _contributions(
+        parts,
+        found,
+        test,
+        names,
+        alpha,
+        confidence_level,
+        clustered=table.roles.cluster is not None,
+    )
+    notes = [*measured.notes, *found.notes]
     if asked.design is not None and rates is not None:
         notes += _moved(asked.design.scheme, rates["base_rate"])
     if table.roles.cluster is not None:
@@ -188,31 +230,141 @@ def _names(measured: MeasuredBenefits) -> list[str]:
     return list(cell_names(cells.columns, cells.labels))
 
 
-def _parts(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Intervals:
+    """Intervals of the index, its within-group part and what each group adds to that."""
+
+    total: _Ends
+    within: _Ends
+    within_group: Sequence[_Ends]
+    method: str
+    method_of_total: str
+    rare: bool = False
+    notes: tuple[Note, ...] = ()
+
+
+def _intervals(
+    table: Table,
     asked: Benefits,
     measured: MeasuredBenefits,
     parts: EntropyDecomposition,
+    level: float,
+    rng: Rng,
+) -> Asking[_Intervals]:
+    """Resample rows or units; where there are many, or few benefit levels, sums are enough."""
+    found = yield from _resampled(table, measured, level, rng)
+    if found is not None:
+        n_units = measured.cells.n_units
+        few = table.roles.cluster is not None and n_units < FEW_CLUSTERS
+        return _Intervals(
+            total=_around(found.total, parts.total),
+            within=_around(found.within, parts.within_corrected),
+            within_group=[*map(_around, found.within_group, parts.within_group.tolist())],
+            method="studentised bootstrap",
+            method_of_total="studentised bootstrap",
+            notes=(_few_units(n_units),) if few else (),
+        )
+    total = log_interval(parts.total, parts.total_se, confidence_level=level)
+    method = "log-Wald interval"
+    rare = _rare(asked, measured)
+    if rare and measured.independent and measured.counts is not None:
+        tp, fn, fp, tn = measured.counts
+        if min(tp + fn, fp + tn) > 0:
+            bounds = exact_bounds(
+                [[tn, fn], [fp, tp]],
+                matrix=asked.matrix,
+                order=asked.order,
+                confidence_level=level,
+            )
+            total, method = (bounds.low, bounds.high), "exact binomial bounds"
+    notes: tuple[Note, ...] = ()
+    # A few benefit levels have no tail.
+    if measured.people is None and table.roles.cluster is None:
+        notes = yield from _heavy_tail(table, measured, parts)
+    return _Intervals(
+        total=total,
+        within=log_interval(parts.within_corrected, parts.within_se, confidence_level=level),
+        within_group=[
+            log_interval(float(value), float(se), confidence_level=level)
+            for value, se in zip(parts.within_group, parts.within_group_se, strict=True)
+        ],
+        method="log-Wald interval",
+        method_of_total=method,
+        rare=rare,
+        notes=notes,
+    )
+
+
+def _resampled(
+    table: Table, measured: MeasuredBenefits, level: float, rng: Rng
+) -> Asking[ResampledIntervals | None]:
+    """Return None where counts are sufficient, or with more units than are resampled."""
+    if measured.independent or measured.cells.n_units > MOST_UNITS:
+        return None
+    options: dict[str, Any] = {
+        "order": measured.moments.order,
+        "confidence_level": level,
+        "rng": rng,
+    }
+    if table.roles.cluster is not None:
+        cluster = Quantity("cluster", None, nw.col(table.roles.cluster))
+        units: CellMoments = yield replace(
+            measured.declared, keys=(*measured.declared.keys, cluster), counted=(), order=1
+        )
+        group = np.zeros(len(units.n), dtype=np.int64)
+        if len(units.labels) > 1:
+            group, _ = number_cells(units.labels[:-1])
+        sums = units.total @ measured.change.T
+        return resampled_unit_intervals(sums, group, units.labels[-1], **options)
+    narrow: NarrowRows = yield Rows(measured.declared)
+    rows = narrow.read()
+    benefit, group, weight = measured.change[1] @ np.array(rows.values), rows.cell, rows.weight
+    if rows.count is not None:
+        times = rows.count.round().astype(np.int64)
+        benefit, group = np.repeat(benefit, times), np.repeat(group, times)
+        weight = None if weight is None else np.repeat(weight, times)
+    return resampled_intervals(benefit, group, weight=weight, **options)
+
+
+def _around(ends: _Ends, estimate: float) -> _Ends:
+    """Widen an interval that leaves out its estimate, as resamples of a few rows may."""
+    low, high = ends
+    return min(low, estimate), None if high is None else max(high, estimate)
+
+
+def _few_units(n_units: int) -> Note:
+    return Note(
+        code="few-units",
+        message=f"{n_units} clusters: in simulations of ten, intervals of the index that claim 95%"
+        " covered 92% to 93%.",
+    )
+
+
+def _heavy_tail(
+    table: Table, measured: MeasuredBenefits, parts: EntropyDecomposition
+) -> Asking[tuple[Note, ...]]:
+    """Say so where a few rows make up the error of the index: one more scan, fourth powers."""
+    _, benefit, power = (q.value for q in measured.declared.quantities)
+    constant, slope, curve = kernel_coefficients(parts.mean, measured.moments.order)
+    a, x = measured.moments.order, benefit / parts.mean
+    influence = constant + slope * x + curve * power - parts.total * (1.0 + a * (x - 1.0))
+    weight = nw.lit(1.0) if table.roles.weight is None else table.value("weight")
+    squares = Quantity.of(influence * influence * weight)
+    cells: CellMoments = yield replace(measured.declared, quantities=(squares,), counted=())
+    share = float(cells.product.sum()) / float(cells.total.sum()) ** 2
+    return (HEAVY_TAIL,) if share > LARGEST_SHARE else ()
+
+
+def _parts(
+    parts: EntropyDecomposition,
+    found: _Intervals,
     test: BetweenTest | None,
     alpha: float,
     level: float,
 ) -> tuple[list[Finding], dict[str, Any]]:
     """Return the findings of total, within and between, and their numbers."""
     n = int(parts.n.sum())
-    rare = _rare(asked, measured)
-    notes = (DESCRIPTIVE, RARE) if rare else (DESCRIPTIVE,)
-    total_ci = log_interval(parts.total, parts.total_se, confidence_level=level)
-    method = "log-Wald interval"
-    if rare and measured.independent and measured.counts is not None:
-        tp, fn, fp, tn = measured.counts
-        if min(tp + fn, fp + tn) > 0:
-            found = exact_bounds(
-                [[tn, fn], [fp, tp]],
-                matrix=asked.matrix,
-                order=asked.order,
-                confidence_level=level,
-            )
-            total_ci, method = (found.low, found.high), "exact binomial bounds"
-    within_ci = log_interval(parts.within, parts.within_se, confidence_level=level)
+    notes = (DESCRIPTIVE, RARE) if found.rare else (DESCRIPTIVE,)
     findings = [
         Finding(
             group=EVERYBODY,
@@ -225,30 +377,35 @@ def _parts(
             notes=notes,
         )
         for part, estimate, ends, how in (
-            ("inequality index", parts.total, total_ci, method),
-            ("within-group part", parts.within, within_ci, "log-Wald interval"),
+            ("inequality index", parts.total, found.total, found.method_of_total),
+            ("within-group part", parts.within_corrected, found.within, found.method),
         )
     ]
     details: dict[str, Any] = {
-        "total": _numbers(parts.total, parts.total_se, total_ci),
-        "within": _numbers(parts.within, parts.within_se, within_ci),
+        "total": _numbers(parts.total, parts.total_se, found.total),
+        "within": _numbers(parts.within, parts.within_se, found.within)
+        | {"corrected": parts.within_corrected},
     }
     if test is not None:
         ends = between_interval(parts, test, confidence_level=level)
-        findings.append(
-            Finding(
-                group=EVERYBODY,
-                estimand=Estimand("between-group part", "index"),
-                estimate=parts.between_corrected,
-                ci=_ci(ends, level),
-                statistic=test.statistic,
-                p_value=test.p_value,
-                p_value_raw=test.p_value,
-                decision=_decision(test.p_value, alpha),
-                n=n,
-                method="chi-square mixture, bias-corrected estimate",
-            )
-        )
+        common: dict[str, Any] = {
+            "group": EVERYBODY,
+            "estimand": Estimand("between-group part", "index"),
+            "n": n,
+            "method": "joint test of group means, bias-corrected estimate",
+        }
+        if np.isfinite(test.p_value):
+            common |= {
+                "estimate": parts.between_corrected,
+                "ci": _ci(ends, level),
+                "statistic": finite(test.statistic),
+                "p_value": test.p_value,
+                "p_value_raw": test.p_value,
+                "decision": _decision(test.p_value, alpha),
+            }
+        else:
+            common |= {"decision": Decision.NOT_TESTED, "notes": (_untested(test),)}
+        findings.append(Finding(**common))
         details["between"] = _numbers(parts.between, parts.between_se, ends) | {
             "bias": parts.between_bias,
             "corrected": parts.between_corrected,
@@ -259,24 +416,28 @@ def _parts(
 
 
 def _contributions(
-    parts: EntropyDecomposition, names: list[str], alpha: float, level: float
+    parts: EntropyDecomposition,
+    found: _Intervals,
+    test: BetweenTest | None,
+    names: list[str],
+    alpha: float,
+    level: float,
+    *,
+    clustered: bool,
 ) -> tuple[list[Finding], list[dict[str, Any]]]:
     """Return, for each group, what it adds to both parts; tests are adjusted by Holm."""
-    if len(names) < 2:
+    if test is None:
         return [], []
-    tested = (parts.n >= SMALL_GROUP) & (parts.between_root_se > 0.0)
-    raw = np.ones(len(names))
-    z = np.abs(parts.between_root[tested]) / parts.between_root_se[tested]
-    raw[tested] = 2.0 * special.ndtr(-z)
-    adjusted = np.ones(len(names))
-    if tested.any():
-        adjusted[tested] = adjusted_p_values(raw[tested], "holm")
+    groups = test.groups
+    tested, raw = groups.tested, groups.p_value
+    adjusted = adjusted_p_values(raw, "holm")
+    low, high = contribution_intervals(parts, test, confidence_level=level)
+    method = "ratio of mean benefits; Holm"
+    few = unit_notes(groups, clustered=clustered)
     findings, records = [], []
     for g, name in enumerate(names):
-        within_ci = log_interval(
-            float(parts.within_group[g]), float(parts.within_group_se[g]), confidence_level=level
-        )
-        between_ci = parts.contribution_interval(g, confidence_level=level)
+        within_ci = found.within_group[g]
+        between_ci = (float(low[g]), float(high[g]) if np.isfinite(high[g]) else None)
         common: dict[str, Any] = {"group": name, "n": int(parts.n[g]), "reference": EVERYBODY}
         if tested[g]:
             findings.append(
@@ -285,11 +446,12 @@ def _contributions(
                     estimand=Estimand("between contribution", "contribution"),
                     estimate=float(parts.between_group[g]),
                     ci=_ci(between_ci, level),
-                    statistic=float(parts.between_root[g] / parts.between_root_se[g]),
+                    statistic=float(groups.statistic[g]),
                     p_value=float(adjusted[g]),
                     p_value_raw=float(raw[g]),
-                    decision=Decision.DETECTED if adjusted[g] <= alpha else Decision.NOT_DETECTED,
-                    method="signed root; Holm",
+                    decision=_decision(float(adjusted[g]), alpha),
+                    method=method,
+                    notes=few[g],
                 )
             )
         else:
@@ -298,8 +460,8 @@ def _contributions(
                     **common,
                     estimand=Estimand("between contribution", "contribution"),
                     decision=Decision.NOT_TESTED,
-                    method="signed root; Holm",
-                    notes=(TOO_SMALL,),
+                    method=method,
+                    notes=few[g] or status_notes(str(groups.status[g]), 0, tested=False),
                 )
             )
         findings.append(
@@ -309,7 +471,7 @@ def _contributions(
                 estimate=float(parts.within_group[g]),
                 ci=_ci(within_ci, level),
                 decision=Decision.ESTIMATED,
-                method="log-Wald interval",
+                method=found.method,
                 notes=(DESCRIPTIVE,),
             )
         )
@@ -461,17 +623,23 @@ def _roc(table: Table) -> Asking[list[dict[str, float | None]] | None]:
 
 
 def _joint(test: BetweenTest | None, alpha: float) -> JointTest:
-    method = "chi-square mixture on twice the between-group part"
-    if test is None:
-        note = Note(code="one-group", message="There is one group; nothing lies between groups.")
-        return JointTest(null=NULL, decision=Decision.NOT_TESTED, method=method, notes=(note,))
+    if test is None or not np.isfinite(test.p_value):
+        note = ONE_GROUP if test is None else _untested(test)
+        return JointTest(null=NULL, decision=Decision.NOT_TESTED, method="none", notes=(note,))
     return JointTest(
         null=NULL,
         decision=_decision(test.p_value, alpha),
-        method=method,
-        statistic=test.statistic,
+        method=test.method,
+        statistic=finite(test.statistic),
+        df=None if test.method == "bonferroni" else float(test.df),
         p_value=test.p_value,
     )
+
+
+def _untested(test: BetweenTest) -> Note:
+    """Say why no group could be compared with everybody."""
+    few = (test.groups.status == "too_few_units").any()
+    return TOO_FEW if few else STATUS_NOTES["degenerate"]
 
 
 def _rare(asked: Benefits, measured: MeasuredBenefits) -> bool:

@@ -1,13 +1,12 @@
 """Are people at the cut-off alike in every group."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
-import numpy as np
 
-from equipoise._checks import check_fraction, check_number
-from equipoise._typing import ParityUnit
+from equipoise._checks import check_fraction, check_number, check_option
+from equipoise._typing import MarginPlace, ParityUnit, Rng
 from equipoise.audits.asking import Asking, question_method
 from equipoise.audits.scores.questions import MarginDetails
 from equipoise.audits.scores.sample import (
@@ -23,7 +22,6 @@ from equipoise.exceptions import DataError, MissingValuesError
 from equipoise.results.estimand import Estimand
 from equipoise.results.finding import ConfidenceInterval, Decision, Finding, JointTest, Note
 from equipoise.results.result import AuditResult
-from equipoise.stats.multiplicity import adjusted_p_values
 from equipoise.stats.scores.cells import AnyScoreCells
 from equipoise.stats.scores.margins import MarginalOutcomeTest, compare_margins
 
@@ -32,7 +30,10 @@ if TYPE_CHECKING:
 
 __all__ = ["marginal_outcome"]
 
-METHOD = "one-sided local linear, t with Satterthwaite degrees"
+METHODS = {
+    "limit": "one-sided local parabola (robust bias correction), t with Satterthwaite degrees",
+    "level": "means of people at the threshold, t with Satterthwaite degrees",
+}
 
 
 @question_method
@@ -42,9 +43,11 @@ def marginal_outcome(
     *,
     unit: ParityUnit | None = None,
     bandwidth: float | str = "auto",
+    at: MarginPlace = "auto",
     reference: Mapping[str, Any] | None = None,
     alpha: float = 0.05,
     confidence_level: float = 0.95,
+    rng: Rng = None,
 ) -> Asking[AuditResult]:
     """Say whether people at the cut-off have the same mean outcome in every group.
 
@@ -58,13 +61,20 @@ def marginal_outcome(
     unit : {"cluster", "row"}, optional
         Whether every cluster or every row weighs alike; must be said with clusters.
     bandwidth : "auto" or float
-        Standard deviation of the kernel.
+        Standard deviation of the kernel; "auto" widens it in a group until it has enough
+        information.
+    at : {"auto", "level", "limit"}
+        "level" compares people whose score is the threshold, "limit" the ends of the groups'
+        curves there; "auto" takes the level of a score with few values, or of any other where
+        every group has enough information at it.
     reference : dict, optional
         The group others are compared with; by default all pairs are compared.
     alpha : float, default 0.05
         Level of the tests.
     confidence_level : float, default 0.95
-        Level of the intervals.
+        Level of the intervals, for all pairs together.
+    rng : int or numpy Generator, optional
+        For the law of the largest of several statistics.
 
     Returns
     -------
@@ -88,53 +98,51 @@ def marginal_outcome(
     """
     check_fraction("alpha", alpha)
     check_fraction("confidence_level", confidence_level)
-    at = check_number("threshold", threshold)
+    where = check_number("threshold", threshold)
+    check_option("at", at, MarginPlace)
     width = parity_bandwidth(bandwidth)
     table = self.table
     if table.translated(["y_true"]):
         table.check_positive()
     counted = parity_unit(table, unit)
     # Labels below the threshold are often unknown, and never used.
-    known = nw.when(table.y_score >= at).then(table.y_true).otherwise(0.0)
-    outcome = Quantity("y_true", ("from", at), known)
+    known = nw.when(table.y_score >= where).then(table.y_true).otherwise(0.0)
+    outcome = Quantity("y_true", ("from", where), known)
     try:
         rows = yield score_rows(table, outcome, {"y_score": "number"})
     except DataError:
-        _check_labels(table, at)
+        _check_labels(table, where)
         raise
-    with score_sample(rows, counted, edge=at) as sample:
+    with score_sample(rows, counted, edge=where) as sample:
         pairs = pairs_of(sample, reference)
-        tests = [
-            _compared(sample.cells.select([other, group]), at, bandwidth=width)
-            for group, other in pairs
-        ]
-    raw = np.array([np.nan if isinstance(test, Note) else test.p_value for test in tests])
-    adjusted = adjusted_p_values(raw, "holm")
+        tests = _compared(
+            sample.cells,
+            where,
+            pairs,
+            bandwidth=width,
+            at=at,
+            confidence_level=confidence_level,
+            rng=rng,
+        )
     names = [(sample.names[group], sample.names[other]) for group, other in pairs]
-    null = f"at score {at:g} the mean outcome is the same in all groups"
+    tested = [test for test in tests if not isinstance(test, Note)]
+    method = METHODS[tested[0].place if tested else "limit"]
+    null = f"at score {where:g} the mean outcome is the same in all groups"
     return AuditResult(
         audit="marginal_outcome",
         null=null,
-        alternative=f"at score {at:g} the mean outcome differs",
+        alternative=f"at score {where:g} the mean outcome differs",
         alpha=alpha,
-        method=METHOD,
+        method=method,
         n=sample.n,
         findings=tuple(
-            _finding(
-                test,
-                pair,
-                p,
-                alpha=alpha,
-                confidence_level=confidence_level,
-                n_pairs=len(pairs),
-                n=sample.n,
-            )
-            for test, pair, p in zip(tests, names, adjusted, strict=True)
+            _finding(test, pair, method, alpha=alpha, level=confidence_level, n=sample.n)
+            for test, pair in zip(tests, names, strict=True)
         ),
-        joint=_joint(null, tests, adjusted, alpha),
-        notes=sample.notes + _multiplicity(len(pairs)),
+        joint=_joint(null, tests, method, alpha),
+        notes=sample.notes + _multiplicity(len(tested)),
         details=MarginDetails(
-            threshold=at,
+            threshold=where,
             unit=counted,
             margins=[
                 _record(test, pair)
@@ -146,14 +154,22 @@ def marginal_outcome(
 
 
 def _compared(
-    cells: AnyScoreCells, threshold: float, *, bandwidth: float | None
-) -> MarginalOutcomeTest | Note:
-    """Compare two groups, or say why they cannot be compared."""
+    cells: AnyScoreCells,
+    threshold: float,
+    pairs: Sequence[tuple[int, int]],
+    **options: Any,
+) -> list[MarginalOutcomeTest | Note]:
+    """Compare the pairs, or say why they cannot be compared."""
     try:
-        return compare_margins(cells, threshold, bandwidth=bandwidth)
+        tests = compare_margins(cells, threshold, pairs, **options)
     except DataError as error:
-        text = str(error)
-        return Note(code="margin-not-tested", message=text[:1].upper() + text[1:])
+        tests = [str(error)] * len(pairs)
+    return [
+        Note(code="margin-not-tested", message=test[:1].upper() + test[1:])
+        if isinstance(test, str)
+        else test
+        for test in tests
+    ]
 
 
 def _check_labels(table: Table, threshold: float) -> None:
@@ -163,7 +179,7 @@ def _check_labels(table: Table, threshold: float) -> None:
     column = table.roles.column("y_true")
     above = table.frame.filter(table.y_score >= threshold)
     query = above.select(
-        table.is_missing(column).cast(nw.Int64).sum().cast(nw.Float64).alias("absent"),
+        table.is_missing(column).cast(nw.Int32).sum().cast(nw.Float64).alias("absent"),
         nw.len().cast(nw.Float64).alias("n"),
     )
     found = collect(query)
@@ -179,60 +195,58 @@ def _check_labels(table: Table, threshold: float) -> None:
 def _finding(
     test: MarginalOutcomeTest | Note,
     pair: tuple[str, str],
-    p: float,
+    method: str,
     *,
     alpha: float,
-    confidence_level: float,
-    n_pairs: int,
+    level: float,
     n: int,
 ) -> Finding:
     common: dict[str, Any] = {
         "group": pair[0],
         "reference": pair[1],
         "estimand": Estimand("outcome at the threshold", "gap", scale="difference"),
-        "method": METHOD,
+        "method": method,
     }
     if isinstance(test, Note):
         return Finding(**common, n=n, decision=Decision.NOT_TESTED, notes=(test,))
-    # Pairs are read together, so that the interval of each allows for their number (Bonferroni).
-    low, high = test.confidence_interval(1.0 - (1.0 - confidence_level) / n_pairs)
+    detected = test.p_value_adjusted <= alpha
     return Finding(
         **common,
         n=int(test.n_above.sum()),
         estimate=test.estimate,
-        ci=ConfidenceInterval(low=float(low), high=float(high), confidence_level=confidence_level),
+        ci=ConfidenceInterval(low=test.low, high=test.high, confidence_level=level),
         statistic=test.statistic,
-        p_value=float(p),
+        p_value=test.p_value_adjusted,
         p_value_raw=test.p_value,
-        decision=Decision.DETECTED if p <= alpha else Decision.NOT_DETECTED,
+        decision=Decision.DETECTED if detected else Decision.NOT_DETECTED,
     )
 
 
 def _joint(
-    null: str, tests: list[MarginalOutcomeTest | Note], adjusted: Any, alpha: float
+    null: str, tests: list[MarginalOutcomeTest | Note], method: str, alpha: float
 ) -> JointTest:
-    notes = [test for test in tests if isinstance(test, Note)]
-    if len(notes) == len(tests):
-        return JointTest(null=null, decision=Decision.NOT_TESTED, method=METHOD, notes=(notes[0],))
-    best = int(np.nanargmin(adjusted))
-    smallest, test = float(adjusted[best]), tests[best]
+    tested = [test for test in tests if not isinstance(test, Note)]
+    if not tested:
+        notes = tuple(test for test in tests if isinstance(test, Note))[:1]
+        return JointTest(null=null, decision=Decision.NOT_TESTED, method=method, notes=notes)
+    best = min(tested, key=lambda test: (test.p_value_adjusted, -abs(test.statistic)))
+    smallest = best.p_value_adjusted
     return JointTest(
         null=null,
         decision=Decision.DETECTED if smallest <= alpha else Decision.NOT_DETECTED,
-        method=METHOD + ("" if len(tests) == 1 else ", Holm"),
-        statistic=None if isinstance(test, Note) else abs(test.statistic),
+        method=method + ("" if len(tested) == 1 else ", largest of all pairs (max-t)"),
+        statistic=abs(best.statistic),
         p_value=smallest,
     )
 
 
 def _multiplicity(n_pairs: int) -> tuple[Note, ...]:
-    if n_pairs == 1:
+    if n_pairs < 2:
         return ()
     return (
         Note(
             code="multiplicity",
-            message=f"P-values are adjusted by Holm, intervals by Bonferroni, for {n_pairs}"
-            " comparisons.",
+            message=f"P-values and intervals hold for the {n_pairs} comparisons together (max-t).",
         ),
     )
 
@@ -241,7 +255,8 @@ def _record(test: MarginalOutcomeTest, pair: tuple[str, str]) -> dict[str, Any]:
     return {
         "group": pair[0],
         "reference": pair[1],
-        "bandwidth": test.bandwidth,
+        "place": test.place,
+        "bandwidth": dict(zip(reversed(pair), test.bandwidth.tolist(), strict=True)),
         "outcome": {pair[0]: float(test.outcome[1]), pair[1]: float(test.outcome[0])},
         "standard_error": {
             pair[0]: float(test.outcome_se[1]),

@@ -6,17 +6,21 @@ from typing import Any, TypedDict
 from equipoise.results.assumptions import Assumption
 from equipoise.results.details import Details, details_of
 from equipoise.results.finding import Decision
-from equipoise.results.formats import number, p_value
+from equipoise.results.formats import number, p_value, shortened
 from equipoise.results.question import Question, Section
 from equipoise.results.result import AuditResult
 from equipoise.results.wording import decided, joint_detected, joint_p, largest, value
 
 __all__ = [
     "MARGINAL_OUTCOME",
+    "MULTICALIBRATION",
     "PREDICTIVE_PARITY",
+    "SCORE_QUALITY",
     "Curve",
     "MarginDetails",
     "ParityDetails",
+    "QualityDetails",
+    "SegmentDetails",
 ]
 
 SECTION = Section(
@@ -46,7 +50,15 @@ class ParityDetails(Details):
     hypothesis, unit : str
         What was tested, and what weighs alike.
     confidence_level : float
-        Simultaneous level of the bands.
+        Level of the averages, and simultaneous level of the bands.
+    binary : bool
+        Whether outcomes are 0 or 1, so that differences are points.
+    average : dict, optional
+        The average difference shown best: estimate, se, low, high, overlap.
+    order : dict, optional
+        The strongest reversal of order: groups, scores, gap, p-value.
+    definition2 : dict, optional
+        The joint p-value, and the p-values of its parts.
     curves : list of Curve
         One for each group.
     pairs : list of dict
@@ -56,6 +68,10 @@ class ParityDetails(Details):
     hypothesis: str = "parity"
     unit: str = "row"
     confidence_level: float = 0.95
+    binary: bool = False
+    average: dict[str, Any] | None = None
+    order: dict[str, Any] | None = None
+    definition2: dict[str, Any] | None = None
     curves: list[Curve] = field(default_factory=list)
     pairs: list[dict[str, Any]] = field(default_factory=list)
 
@@ -79,18 +95,160 @@ class MarginDetails(Details):
     margins: list[dict[str, Any]] = field(default_factory=list)
 
 
-def _predictive_parity(result: AuditResult) -> str:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class QualityDetails(Details):
+    """Metrics of a score, and of the one it is compared with, by group.
+
+    Parameters
+    ----------
+    metrics : list of str
+        Which.
+    baseline : str, optional
+        Column of the other score.
+    n_bins : int
+        Of the calibration error.
+    groups : list of dict
+        Metric, estimate and interval of each group and score.
+    """
+
+    metrics: list[str] = field(default_factory=list)
+    baseline: str | None = None
+    n_bins: int = 15
+    groups: list[dict[str, Any]] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SegmentDetails(Details):
+    """How segments were made and judged.
+
+    Parameters
+    ----------
+    hypothesis : str
+        What was tested.
+    depth, n_cuts : int
+        Columns that are combined at most; scores at which sums are looked at.
+    min_information : float
+        Least information of a segment that is tested.
+    information : list of dict
+        Of each segment.
+    """
+
+    hypothesis: str = "calibration"
+    depth: int = 2
+    n_cuts: int = 20
+    min_information: float = 10.0
+    information: list[dict[str, Any]] = field(default_factory=list)
+
+
+def _multicalibration(result: AuditResult) -> str:
+    wrong = decided(result, Decision.DETECTED)
+    tested = sum(f.decision is not Decision.NOT_TESTED for f in result.findings)
+    p = joint_p(result)
+    if p is None:
+        return f"None of {len(result.findings)} segments has enough rows for a test"
+    what = (
+        "differ from the score"
+        if details_of(result.details, SegmentDetails).hypothesis == "calibration"
+        else "differ from those of others with the same score"
+    )
+    test = f"(p {p_value(p)} for all segments together)"
+    if not wrong:
+        return (
+            f"In none of {tested} segments outcomes were shown to {what} {test}; this does not"
+            " show that the score is right in each"
+        )
+    most = max(wrong, key=lambda f: f.statistic or 0.0)
+    return (
+        f"Outcomes {what} in {len(wrong)} of {tested} segments {test}, most clearly for"
+        f" {value(most)}"
+    )
+
+
+def _score_quality(result: AuditResult) -> str:
     differing = decided(result, Decision.DETECTED)
     p = joint_p(result)
-    test = "" if p is None else f" (global test p {p_value(p)})"
-    if joint_detected(result) or differing:
-        sentence = f"The same score does not mean the same in every group{test}"
-        if differing:
-            sentence += f", most for {value(largest(differing, result))}"
-        return sentence
+    test = "" if p is None else f" (largest difference p {p_value(p)})"
+    between = [f for f in differing if f.estimand.kind == "gap"]
+    changed = [f for f in differing if f.estimand.kind == "change"]
+    parts = []
+    if between:
+        parts.append(
+            f"the score is better in some groups, most for {value(largest(between, result))}"
+        )
+    if changed:
+        parts.append(f"the two scores differ, most for {value(largest(changed, result))}")
+    if parts:
+        sentence = "; ".join(parts)
+        return sentence[:1].upper() + sentence[1:] + test
+    if p is None:
+        return "The quality of the score is given for each group, and not compared"
     return (
-        f"No difference in what a score means was detected between the groups{test};"
-        " this does not show that it means the same"
+        f"No difference in the quality of the score was detected{test};"
+        " this does not show that it is the same"
+    )
+
+
+def _predictive_parity(result: AuditResult) -> str:
+    details = details_of(result.details, ParityDetails)
+    differing = [f for f in decided(result, Decision.DETECTED) if f.estimand.kind != "order"]
+    p = joint_p(result)
+    test = "" if p is None else f" (global test p {p_value(p)})"
+    size = _average_words(details)
+    order = _order_words(result, details)
+    if not (joint_detected(result) or differing):
+        start = f"{size}; n" if size else "N"
+        return (
+            f"{start}o difference in what a score means was detected between the groups{test};"
+            f" this does not show that it means the same{order}"
+        )
+    start = f"{size}; t" if size else "T"
+    if details.average is None or details.average["low"] <= 0.0 <= details.average["high"]:
+        changing = "" if details.average is None else ", and on average no difference is shown"
+        changing += f": most for {value(largest(differing, result))}" if differing else ""
+        return f"{start}he same score does not mean the same in every group{test}{changing}{order}"
+    return f"{start}he same score does not mean the same in every group{test}{order}"
+
+
+def _average_words(details: ParityDetails) -> str:
+    """Say how large the largest average difference is, before any p-value."""
+    average = details.average
+    if average is None:
+        return ""
+    estimate, low, high = (average[name] for name in ("estimate", "low", "high"))
+    side = "above" if estimate > 0.0 else "below"
+    what = average["reference"] or "the score"
+    ends = " to ".join(_points(end, details) for end in (low, high))
+    unit = " points" if details.binary else ""
+    return (
+        f"At equal scores the mean outcome of {shortened(average['group'])} is"
+        f" {_points(abs(estimate), details)}{unit} {side} that of {shortened(what)}"
+        f" ({100 * details.confidence_level:g}% interval of the difference {ends}; average over the"
+        " scores)"
+        if average["reference"]
+        else f"The mean outcome of {shortened(average['group'])} is"
+        f" {_points(abs(estimate), details)}{unit} {side} {what}"
+        f" ({100 * details.confidence_level:g}% interval of the difference {ends})"
+    )
+
+
+def _points(number_of: float, details: ParityDetails) -> str:
+    return number(100.0 * number_of if details.binary else number_of)
+
+
+def _order_words(result: AuditResult, details: ParityDetails) -> str:
+    """Say which order is reversed, if one is shown to be."""
+    found = details.order
+    if found is None or found["p_value"] > result.alpha:
+        return ""
+    low, high = (
+        number(ends[0]) if ends[0] == ends[1] else f"{number(ends[0])} to {number(ends[1])}"
+        for ends in (found["scores_low"], found["scores_high"])
+    )
+    groups = [shortened(found[name]) for name in ("group_high", "group_low")]
+    gap = _points(found["gap"], details) + (" points" if details.binary else "")
+    return (
+        f"; order is reversed: {groups[0]} with scores {high} have an outcome {gap} below that of"
+        f" {groups[1]} with scores {low} (p {p_value(found['p_value'])})"
     )
 
 
@@ -122,7 +280,7 @@ PREDICTIVE_PARITY = Question(
     section=SECTION,
     headline=_predictive_parity,
     legend="Lines are mean outcomes by score, one for each group; shaded bands hold for all scores"
-    " together.",
+    " together. The average difference at equal scores and its interval stand above.",
     details=ParityDetails,
     assumptions=(
         Assumption(
@@ -133,7 +291,7 @@ PREDICTIVE_PARITY = Question(
         Assumption(
             text="The mean outcome changes smoothly with the score.",
             status="not checked",
-            remark="A jump narrower than the bandwidth is averaged away.",
+            remark="A jump narrower than the scores that a line names is averaged away.",
         ),
     ),
 )
@@ -154,6 +312,45 @@ MARGINAL_OUTCOME = Question(
             text="The score given is the score that was used for the decision.",
             status="not checked",
             remark="A decision taken on other grounds moves the margin elsewhere.",
+        ),
+    ),
+)
+SCORE_QUALITY = Question(
+    name="score_quality",
+    answer="equipoise.audits.scores.quality:score_quality",
+    drawing="equipoise.plot.curves:quality_intervals",
+    sentence="How good is the score in each group?",
+    section=SECTION,
+    headline=_score_quality,
+    legend="Points are metrics of each group with their intervals; one panel for each metric.",
+    details=QualityDetails,
+    assumptions=(
+        Assumption(
+            text="The rows were not used to fit the score or its calibration.",
+            status="not checked",
+            remark="On rows that a model was fitted to, every metric looks better than it is.",
+        ),
+    ),
+)
+MULTICALIBRATION = Question(
+    name="multicalibration",
+    answer="equipoise.audits.scores.multicalibration:multicalibration",
+    sentence="Is the score right in every segment?",
+    section=SECTION,
+    headline=_multicalibration,
+    legend="Points are mean outcomes less mean scores of the segments; p-values allow for all of"
+    " them.",
+    details=SegmentDetails,
+    assumptions=(
+        Assumption(
+            text="Rows, or the clusters named, are independent.",
+            status="not checked",
+            remark="Rows that repeat a person make p-values too small where no cluster is named.",
+        ),
+        Assumption(
+            text="The rows were not used to fit the score or its calibration.",
+            status="not checked",
+            remark="On rows that a model was fitted to, a score looks better than it is.",
         ),
     ),
 )

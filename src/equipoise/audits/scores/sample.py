@@ -1,16 +1,17 @@
 """Scores and outcomes of a table, arranged for the kernel tests, with the names of their groups."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 
-from equipoise._checks import check_number, check_option, quoted
-from equipoise._typing import AnyArray, ParityUnit
+from equipoise._checks import check_finite, check_number, check_option, quoted
+from equipoise._typing import AnyArray, FloatArray, ParityUnit
 from equipoise.audits.disparity.measure import SMALLEST, dropped_notes
 from equipoise.data.columns import Needs
 from equipoise.data.groups import cell_names, matching_cells
@@ -24,7 +25,9 @@ from equipoise.stats.scores.rows import ScoreSupport, score_support
 
 __all__ = [
     "ScoreSample",
+    "composite",
     "pairs_of",
+    "pairs_of_names",
     "parity_bandwidth",
     "parity_unit",
     "score_rows",
@@ -90,6 +93,81 @@ def parity_bandwidth(bandwidth: float | str) -> float | None:
     if isinstance(bandwidth, str):
         raise InvalidParameterError(f"`bandwidth` must be 'auto' or a number; got {bandwidth!r}.")
     return check_number("bandwidth", bandwidth, low=0.0)
+
+
+def _objectives(name: str, columns: object) -> list[str]:
+    """Return the names of columns as a list."""
+    if columns is None:
+        return []
+    if isinstance(columns, str):
+        return [columns]
+    if not isinstance(columns, Sequence):
+        raise InvalidParameterError(
+            f"`{name}` must be a list of columns, one for each objective; got {columns!r}."
+        )
+    return list(columns)
+
+
+def composite(
+    table: Table,
+    y_true: Sequence[str] | None,
+    y_score: Sequence[str] | None,
+    weights: Sequence[float] | None,
+) -> Table:
+    """Return the table with weighted sums of outcomes and of scores in place of single ones.
+
+    Parameters
+    ----------
+    table : Table
+        As given.
+    y_true, y_score : sequence of str, optional
+        Columns of the outcomes and of their scores, one score for each outcome; without them the
+        table is returned as it is.
+    weights : sequence of float, optional
+        Of the sums; by default 1 each.
+
+    Returns
+    -------
+    Table
+        A view, still lazy; a row in which one part is missing has no sum.
+    """
+    if y_true is None and y_score is None:
+        if weights is not None:
+            raise InvalidParameterError("`weights` needs the columns `y_true` and `y_score`.")
+        return table
+    outcomes, scores = _objectives("y_true", y_true), _objectives("y_score", y_score)
+    w = check_finite("weights", [1.0] * len(outcomes) if weights is None else weights, ndim=1)
+    if not len(outcomes) == len(scores) == len(w) or not len(outcomes):
+        raise InvalidParameterError(
+            "`y_true`, `y_score` and `weights` must have one entry for each objective; got"
+            f" {len(outcomes)}, {len(scores)} and {len(w)}."
+        )
+    for column in (*outcomes, *scores):
+        table.check_column(column)
+        if not table.schema[column].is_numeric():
+            raise DataError(
+                f"the columns of a sum must be numeric; {column!r} is {table.schema[column]}."
+            )
+    named = {_sum_name(columns, w): _weighted_sum(columns, w) for columns in (outcomes, scores)}
+    frame = table.frame.with_columns(**named)
+    first, second = named
+    return Table(frame.to_native(), replace(table.roles, y_true=first, y_score=second))
+
+
+def _sum_name(columns: Sequence[str], weights: FloatArray) -> str:
+    return " + ".join(
+        column if weight == 1.0 else f"{weight:g} {column}"
+        for column, weight in zip(columns, weights.tolist(), strict=True)
+    )
+
+
+def _weighted_sum(columns: Sequence[str], weights: FloatArray) -> nw.Expr:
+    parts = [
+        nw.col(column).cast(nw.Float64) * weight
+        for column, weight in zip(columns, weights.tolist(), strict=True)
+    ]
+    total: nw.Expr = sum(parts[1:], parts[0])
+    return total
 
 
 def score_rows(table: Table, outcome: Quantity, needs: Needs) -> Rows:
@@ -241,11 +319,16 @@ def pairs_of(
     sample: ScoreSample, reference: Mapping[str, object] | None
 ) -> tuple[tuple[int, int], ...]:
     """Return the pairs (group, reference) to compare: all, or each with one reference."""
-    size = len(sample.names)
+    return pairs_of_names(sample.names, sample.reader, reference)
+
+
+def pairs_of_names(
+    groups: Sequence[str], reader: RowReader, reference: Mapping[str, object] | None
+) -> tuple[tuple[int, int], ...]:
+    """Return the pairs (group, reference) of named groups: all, or each with one reference."""
+    size = len(groups)
     if size < 2:
-        raise InvalidParameterError(
-            f"parity compares groups; the table has one, {sample.names[0]!r}."
-        )
+        raise InvalidParameterError(f"parity compares groups; the table has one, {groups[0]!r}.")
     if reference is None:
         if size > MAX_GROUPS:
             raise InvalidParameterError(
@@ -257,9 +340,9 @@ def pairs_of(
         raise InvalidParameterError(
             f'`reference` must name a group, {{"race": "White"}}; got {reference!r}.'
         )
-    chosen = np.flatnonzero(matching_cells(sample.reader, dict(reference)))
+    chosen = np.flatnonzero(matching_cells(reader, dict(reference)))
     if len(chosen) > 1:
-        names = quoted(sample.names[k] for k in chosen)
+        names = quoted(groups[int(k)] for k in chosen)
         raise InvalidParameterError(
             f"`reference` must select one group; {dict(reference)} selects {names}."
         )

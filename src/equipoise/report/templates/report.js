@@ -75,6 +75,33 @@
   for (const table of document.querySelectorAll("table.findings")) makeSortable(table);
   for (const check of document.querySelectorAll(".check")) makeFilter(check);
 
+  // On paper the answers come first, two to a page; tables and tall figures follow in an annex.
+  const annex = document.getElementById("annex");
+  const moved = [];
+  window.addEventListener("beforeprint", () => {
+    if (moved.length) return;
+    for (const check of document.querySelectorAll(".check")) {
+      const heading = check.querySelector("h3").cloneNode(true);
+      heading.removeAttribute("id");
+      annex.append(heading);
+      for (const part of check.querySelectorAll("figure, .evidence")) {
+        const drawing = part.querySelector(".figure.wide");
+        const { width, height } = drawing ? drawing.viewBox.baseVal : {};
+        if (drawing && height < 0.8 * width) continue;
+        const place = document.createComment("");
+        part.replaceWith(place);
+        annex.append(part);
+        moved.push([place, part]);
+      }
+    }
+    annex.hidden = !moved.length;
+  });
+  window.addEventListener("afterprint", () => {
+    for (const [place, part] of moved.splice(0)) place.replaceWith(part);
+    for (const heading of annex.querySelectorAll("h3")) heading.remove();
+    annex.hidden = true;
+  });
+
   // Centred kernel of the generalized entropy index: at least zero, continuous in the order.
   const kernel = (x, order) => {
     if (Math.abs(order) < 1e-7) return x - 1 - Math.log(x);

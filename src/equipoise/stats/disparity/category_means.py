@@ -78,27 +78,67 @@ class CategoryMeans:
         -------
         CategoryMeans
         """
-        sums = UnitSums.from_rows(
+        return cls.from_ratios(
             y,
             np.ones(len(y)),
             category,
-            n_sides=n_categories,
-            cluster=cluster,
+            n_categories=n_categories,
             weight=weight,
+            cluster=cluster,
+        )
+
+    @classmethod
+    def from_ratios(
+        cls,
+        u: FloatArray,
+        w: FloatArray,
+        category: IntArray,
+        *,
+        n_categories: int,
+        weight: FloatArray | None = None,
+        cluster: AnyArray | None = None,
+        count: FloatArray | None = None,
+    ) -> "CategoryMeans":
+        """Sum rows whose category has the mean of u over the mean of w.
+
+        Parameters
+        ----------
+        u, w : array of shape (n,)
+            Numerator and denominator.
+        category : array of shape (n,)
+            Codes 0 to k - 1.
+        n_categories : int
+            k; every category needs a row of positive weight.
+        weight : array of shape (n,), optional
+            Sampling weights.
+        cluster : array of shape (n,), optional
+            Unit of each row; by default rows are independent.
+        count : array of shape (n,), optional
+            How many identical rows a row stands for.
+
+        Returns
+        -------
+        CategoryMeans
+        """
+        sums = UnitSums.from_rows(
+            u, w, category, n_sides=n_categories, cluster=cluster, weight=weight, count=count
         )
         links = None
         if cluster is not None:
-            links = _links(sums, y, category, weight, cluster)
+            rows = np.ones(len(u)) if weight is None else weight
+            rows = rows if count is None else rows * count
+            links = _links(sums, rows * u, rows * w, category, cluster)
         return cls(
             sides=side_contrast(sums, pooled_shape(sums)),
-            n=np.bincount(category, minlength=n_categories).astype(np.int64),
+            n=np.bincount(category, count, n_categories).round().astype(np.int64),
             links=links,
         )
 
     @property
     def value(self) -> FloatArray:
-        """The means."""
-        return self.sides.estimate
+        """The means; what rounding leaves of a mean of zero is zero."""
+        value = self.sides.estimate
+        return np.where(np.abs(value) <= 1e-14 * np.abs(value).max(), 0.0, value)
 
     @property
     def variance(self) -> FloatArray:
@@ -212,7 +252,9 @@ class MeanPairs:
         """
         if self.scale == "difference":
             one = np.ones(len(self.first))
-            return self._law(one, one).interval(critical)
+            low, high = self._law(one, one).interval(critical)
+            # Where nothing varies nothing is known.
+            return np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high)
         m, i, j = self.means, self.first, self.second
 
         def root(null: FloatArray, which: IntArray) -> FloatArray:
@@ -260,25 +302,20 @@ def _coefficients(
 
 
 def _links(
-    sums: UnitSums,
-    y: FloatArray,
-    category: IntArray,
-    weight: FloatArray | None,
-    cluster: AnyArray,
+    sums: UnitSums, u: FloatArray, w: FloatArray, category: IntArray, cluster: AnyArray
 ) -> Links | None:
     """What units with rows in several categories add, or None if there are none."""
-    rows = np.ones(len(y)) if weight is None else weight
     unit = np.unique(cluster, return_inverse=True)[1]
     shape = (int(unit.max()) + 1, len(sums.n))
-    w = sparse.csr_array((rows, (unit, category)), shape=shape)
-    if (np.diff(w.indptr) <= 1).all():
+    size = sparse.csr_array((w, (unit, category)), shape=shape)
+    if (np.diff(size.indptr) <= 1).all():
         return None
-    u = sparse.csr_array((rows * (y - sums.centre), (unit, category)), shape=shape)
-    square = w.power(2)
+    total = sparse.csr_array((u - sums.centre * w, (unit, category)), shape=shape)
+    square = size.power(2)
     cross = CrossSums(
-        uu=(u.T @ u).toarray(),
-        uw=(u.T @ w).toarray(),
-        ww=(w.T @ w).toarray(),
+        uu=(total.T @ total).toarray(),
+        uw=(total.T @ size).toarray(),
+        ww=(size.T @ size).toarray(),
         w2w2=(square.T @ square).toarray(),
     )
     return Links.between(sums, cross)

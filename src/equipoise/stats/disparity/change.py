@@ -8,25 +8,18 @@ Tango's intervals. Two periods of independent rows use the same on Wilson's inte
 else (real values, weights, clusters, which may have rows in both periods) uses influence functions
 summed by cluster and a t law with Bell-McCaffrey degrees of freedom [3]_.
 
-"No gap grew by more than the margin" is about :math:`|gap_{new}| - |gap_{old}|`. A test
-that takes the sign of the old gap from its estimate has twice its nominal size; here both signs are
-tried, each at half the level. The bound holds for every group without further adjustment when all
-of them have to pass (intersection-union, [4]_).
-
 References
 ----------
 .. [1] T. Tango (1998), Equivalence test and confidence interval for the difference in proportions
    for the paired-sample design, Statistics in Medicine 17, 891-908.
+   doi:10.1002/(SICI)1097-0258(19980430)17:8<891::AID-SIM780>3.0.CO;2-B
 .. [2] G. Y. Zou and A. Donner (2008), Construction of confidence limits about effect measures: a
    general approach, Statistics in Medicine 27, 1693-1702, doi:10.1002/sim.3095.
 .. [3] R. M. Bell and D. F. McCaffrey (2002), Bias reduction in standard errors for linear
    regression with multi-stage samples, Survey Methodology 28, 169-181.
-.. [4] R. L. Berger (1982), Multiparameter hypothesis testing and acceptance sampling,
-   Technometrics 24, 295-300, doi:10.1080/00401706.1982.10487790.
 """
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
 
 import numpy as np
 from scipy import special
@@ -34,6 +27,12 @@ from scipy import special
 from equipoise._checks import check_finite, check_fraction, check_number, check_option, quoted
 from equipoise._typing import AnyArray, BoolArray, FloatArray, IntArray
 from equipoise.exceptions import InvalidParameterError
+from equipoise.stats.disparity.change_samples import (
+    PairedCounts,
+    PairedRows,
+    PeriodCounts,
+    PeriodRows,
+)
 from equipoise.stats.disparity.contrasts import (
     IntervalEstimate,
     Mover,
@@ -43,26 +42,20 @@ from equipoise.stats.disparity.contrasts import (
     stacked_laws,
     unit_law,
 )
+from equipoise.stats.disparity.growth import GapGrowth, GapKind, normal_quantile
 from equipoise.stats.multiplicity import adjusted_p_values
 from equipoise.stats.small_samples import ContrastLaw, joint_bonferroni, joint_test
+from equipoise.stats.summary import Interval
 
 __all__ = [
     "ChangeTest",
     "Changes",
-    "GapGrowth",
     "JointChange",
-    "PairedCounts",
-    "PairedRows",
-    "PeriodCounts",
-    "PeriodRows",
     "gap_changes",
     "paired_change_test",
     "period_change_test",
     "profile_test",
 ]
-
-GapKind: TypeAlias = Literal["absolute", "increase", "decrease"]
-"""Growth of the size of a gap, or of the gap with its sign upwards or downwards."""
 
 _GRID = 128
 _NARROW = 30
@@ -107,7 +100,8 @@ class ChangeTest:
         low, high : array of shape (m,)
         """
         level = check_fraction("confidence_level", confidence_level)
-        low, high = self.contrast.interval(_quantile(self.estimate, (1.0 + level) / 2.0))
+        z = np.full(len(self.estimate), normal_quantile((1.0 + level) / 2.0))
+        low, high = self.contrast.interval(z)
         return np.where(self._known, low, np.nan), np.where(self._known, high, np.nan)
 
     @property
@@ -135,121 +129,6 @@ class JointChange:
     df: int
     p_value: float
     method: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GapGrowth:
-    r"""How much a gap may have grown.
-
-    With a and b the old and the new gap, :math:`|b| - |a| = \min_{s = \pm 1} \max(b - s a, -b - s
-    a)`, and each of the four contrasts has limits.
-
-    Parameters
-    ----------
-    difference, total : IntervalEstimate
-        b - a and b + a.
-    gap_old, gap_new : array of shape (m,)
-        The estimates.
-    kind : {"absolute", "increase", "decrease"}
-        Growth of the size, or of the gap with its sign.
-    """
-
-    difference: IntervalEstimate
-    total: IntervalEstimate
-    gap_old: FloatArray
-    gap_new: FloatArray
-    kind: GapKind
-
-    @property
-    def estimate(self) -> FloatArray:
-        """Observed growth."""
-        if self.kind == "absolute":
-            return np.asarray(np.abs(self.gap_new) - np.abs(self.gap_old))
-        return (self.gap_new - self.gap_old) * (1.0 if self.kind == "increase" else -1.0)
-
-    def bound(self, alpha: float = 0.05) -> FloatArray:
-        """Upper bound of each growth; NaN where a group has too few units.
-
-        Parameters
-        ----------
-        alpha : float, default 0.05
-            Chance that a growth exceeds its bound.
-
-        Returns
-        -------
-        array of shape (m,)
-        """
-        level = check_fraction("alpha", alpha)
-        if self.kind != "absolute":
-            low, high = self.difference.interval(_quantile(self.gap_new, 1.0 - level))
-            return high if self.kind == "increase" else -low
-        z = _quantile(self.gap_new, 1.0 - level / 2.0)
-        (low, high), (low_total, high_total) = self.difference.interval(z), self.total.interval(z)
-        return np.minimum(np.maximum(high, -low_total), np.maximum(high_total, -low))
-
-    def p_within(self, margin: float) -> FloatArray:
-        """P-values of the null "grew by the margin or more".
-
-        Parameters
-        ----------
-        margin : float
-            Largest growth that is tolerated.
-
-        Returns
-        -------
-        array of shape (m,)
-            At most alpha exactly when `bound(alpha)` is at most the margin.
-        """
-        return self._below(check_number("margin", margin), self.difference)
-
-    def p_grown(self, margin: float) -> FloatArray:
-        """P-values of the null "grew by at most the margin".
-
-        Parameters
-        ----------
-        margin : float
-            Largest growth under the null.
-
-        Returns
-        -------
-        array of shape (m,)
-        """
-        m = check_number("margin", margin)
-        if self.kind == "absolute":
-            # Old and new change places: |a| - |b| is below -margin.
-            return self._below(-m, _Negative(self.difference))
-        sign = 1.0 if self.kind == "increase" else -1.0
-        return np.asarray(special.ndtr(-sign * self.difference.root(np.array(sign * m))))
-
-    def _below(self, margin: float, difference: IntervalEstimate) -> FloatArray:
-        """P-values of "at least the margin" for the growth along a difference."""
-
-        def below(contrast: IntervalEstimate) -> FloatArray:
-            return np.asarray(special.ndtr(contrast.root(np.array(margin))))
-
-        if self.kind != "absolute":
-            return below(difference if self.kind == "increase" else _Negative(difference))
-        first = np.maximum(below(difference), below(_Negative(self.total)))
-        second = np.maximum(below(self.total), below(_Negative(difference)))
-        return np.minimum(2.0 * np.minimum(first, second), 1.0)
-
-
-@dataclass(frozen=True, slots=True)
-class _Negative:
-    """A contrast with the other sign."""
-
-    contrast: IntervalEstimate
-
-    @property
-    def estimate(self) -> FloatArray:
-        return -self.contrast.estimate
-
-    def interval(self, critical: FloatArray) -> tuple[FloatArray, FloatArray]:
-        low, high = self.contrast.interval(critical)
-        return -high, -low
-
-    def root(self, null: FloatArray) -> FloatArray:
-        return -self.contrast.root(-np.asarray(null))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -292,6 +171,11 @@ class Changes:
     method: str
 
     @property
+    def estimate(self) -> FloatArray:
+        """How much each gap changed."""
+        return self.gap_change.estimate
+
+    @property
     def statistic(self) -> float:
         """Statistic of the joint test."""
         return self.joint.statistic
@@ -301,7 +185,7 @@ class Changes:
         """P-value of the joint test that no gap changed."""
         return self.joint.p_value
 
-    def confidence_interval(self, confidence_level: float = 0.95) -> tuple[FloatArray, FloatArray]:
+    def confidence_interval(self, confidence_level: float = 0.95) -> Interval:
         """Marginal intervals of the changes of gaps.
 
         Parameters
@@ -311,9 +195,9 @@ class Changes:
 
         Returns
         -------
-        low, high : array of shape (m,)
+        Interval
         """
-        return self.gap_change.confidence_interval(confidence_level)
+        return Interval(*self.gap_change.confidence_interval(confidence_level))
 
     def gate(self, margin: float, *, alpha: float = 0.05) -> bool:
         """Whether it is shown for every group that its gap grew by at most the margin.
@@ -334,7 +218,7 @@ class Changes:
         return bool(np.all(bound <= check_number("margin", margin, low=0.0)))
 
     def __str__(self) -> str:
-        low, high = self.confidence_interval()
+        low, high = map(np.asarray, self.confidence_interval())
         gaps = "gap" if len(self.groups) == 1 else "gaps"
         lines = [f"Change of {len(self.groups)} {gaps}: joint p = {self.joint.p_value:.3g}"]
         for j, group in enumerate(self.groups):
@@ -348,255 +232,6 @@ class Changes:
                 f"p = {self.gap_change.p_value[j]:.3g}"
             )
         return "\n".join(lines)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PairedCounts:
-    """Decisions of two models on the same rows, by group.
-
-    Parameters
-    ----------
-    both, lost, gained, neither : array of shape (m,)
-        Rows with 1 under both, under the old only, under the new only, and under neither.
-    """
-
-    both: FloatArray
-    lost: FloatArray
-    gained: FloatArray
-    neither: FloatArray
-
-    @property
-    def n(self) -> FloatArray:
-        """Rows."""
-        return self.both + self.lost + self.gained + self.neither
-
-    def joined(self, cells: BoolArray) -> "PairedCounts":
-        """Counts of unions of groups.
-
-        Parameters
-        ----------
-        cells : boolean array of shape (m, k)
-            Which groups make up each union.
-
-        Returns
-        -------
-        PairedCounts
-        """
-        parts = (self.both, self.lost, self.gained, self.neither)
-        both, lost, gained, neither = (part @ cells.astype(np.float64) for part in parts)
-        return PairedCounts(both=both, lost=lost, gained=gained, neither=neither)
-
-    @property
-    def values(self) -> tuple[FloatArray, FloatArray]:
-        """Old and new rates."""
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return (self.both + self.lost) / self.n, (self.both + self.gained) / self.n
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PeriodCounts:
-    """Counts of two independent samples, by group.
-
-    Parameters
-    ----------
-    n_old, ones_old, n_new, ones_new : array of shape (m,)
-        Rows and ones.
-    """
-
-    n_old: FloatArray
-    ones_old: FloatArray
-    n_new: FloatArray
-    ones_new: FloatArray
-
-    @property
-    def n(self) -> FloatArray:
-        """Rows of both samples."""
-        return self.n_old + self.n_new
-
-    def joined(self, cells: BoolArray) -> "PeriodCounts":
-        """Counts of unions of groups.
-
-        Parameters
-        ----------
-        cells : boolean array of shape (m, k)
-            Which groups make up each union.
-
-        Returns
-        -------
-        PeriodCounts
-        """
-        parts = (self.n_old, self.ones_old, self.n_new, self.ones_new)
-        n_old, ones_old, n_new, ones_new = (part @ cells.astype(np.float64) for part in parts)
-        return PeriodCounts(n_old=n_old, ones_old=ones_old, n_new=n_new, ones_new=ones_new)
-
-    @property
-    def values(self) -> tuple[FloatArray, FloatArray]:
-        """Old and new rates."""
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return self.ones_old / self.n_old, self.ones_new / self.n_new
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PairedRows:
-    """Values of two models on the same rows.
-
-    Parameters
-    ----------
-    u_old, w_old, u_new, w_new : array of shape (n,)
-        Numerators and denominators of the metric, weights inside.
-    cell : array of shape (n,)
-        Group of each row, from 0.
-    unit : array of shape (n,)
-        Independent unit of each row, from 0.
-    n_cells : int
-        Number of groups.
-    """
-
-    u_old: FloatArray
-    w_old: FloatArray
-    u_new: FloatArray
-    w_new: FloatArray
-    cell: IntArray
-    unit: IntArray
-    n_cells: int
-
-    @property
-    def n(self) -> FloatArray:
-        """Rows that count under either model, by group."""
-        counts = (self.w_old != 0) | (self.w_new != 0)
-        return np.bincount(self.cell[counts], minlength=self.n_cells).astype(np.float64)
-
-    def values(self, cells: BoolArray) -> tuple[float, float]:
-        """Old and new value of some of the groups.
-
-        Parameters
-        ----------
-        cells : boolean array of shape (m,)
-            The groups.
-
-        Returns
-        -------
-        old, new : float
-            NaN without rows.
-        """
-        here = cells[self.cell]
-        return (
-            _ratio(self.u_old[here], self.w_old[here]),
-            _ratio(self.u_new[here], self.w_new[here]),
-        )
-
-    def sides(self, cells: BoolArray, sign: float) -> tuple[FloatArray, FloatArray, FloatArray]:
-        r"""New value plus `sign` times the old one, as one mean over units.
-
-        A row adds its influence :math:`(u_1 - v_1 w_1) / W_1 \pm (u_0 - v_0 w_0) / W_0`; its share
-        of the mean is the average of its shares under the two models.
-
-        Parameters
-        ----------
-        cells : boolean array of shape (m,)
-            The groups.
-        sign : float
-            1 or -1.
-
-        Returns
-        -------
-        u, w : array of shape (U, 1)
-            Totals by unit.
-        coefficients : array of shape (1,)
-            Of the mean.
-        """
-        here = cells[self.cell]
-        v0, v1 = self.values(cells)
-        h0, h1 = (w[here] / w[here].sum() for w in (self.w_old, self.w_new))
-        influence = self.u_new[here] / self.w_new[here].sum() - v1 * h1
-        influence += sign * (self.u_old[here] / self.w_old[here].sum() - v0 * h0)
-        share = 0.5 * (h0 + h1)
-        value = v1 + sign * v0
-        n_units = int(self.unit.max(initial=-1)) + 1
-        totals = [
-            np.bincount(self.unit[here], weights=part, minlength=n_units)[:, None]
-            for part in (influence + value * share, share)
-        ]
-        return totals[0].astype(np.float64), totals[1].astype(np.float64), np.ones(1)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PeriodRows:
-    """Rows of two periods; units may have rows in both.
-
-    Parameters
-    ----------
-    u, w : array of shape (n,)
-        Numerator and denominator of the metric, weights inside; rows with w = 0 do not count.
-    new : boolean array of shape (n,)
-        Whether a row belongs to the later period.
-    cell : array of shape (n,)
-        Group of each row, from 0.
-    unit : array of shape (n,)
-        Independent unit of each row, from 0.
-    n_cells : int
-        Number of groups.
-    """
-
-    u: FloatArray
-    w: FloatArray
-    new: BoolArray
-    cell: IntArray
-    unit: IntArray
-    n_cells: int
-
-    @property
-    def n(self) -> FloatArray:
-        """Rows that count in either period, by group."""
-        return np.bincount(self.cell[self.w != 0], minlength=self.n_cells).astype(np.float64)
-
-    def values(self, cells: BoolArray) -> tuple[float, float]:
-        """Old and new value of some of the groups.
-
-        Parameters
-        ----------
-        cells : boolean array of shape (m,)
-            The groups.
-
-        Returns
-        -------
-        old, new : float
-            NaN without rows.
-        """
-        here = cells[self.cell]
-        old, new = here & ~self.new, here & self.new
-        return _ratio(self.u[old], self.w[old]), _ratio(self.u[new], self.w[new])
-
-    def sides(self, cells: BoolArray, sign: float) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """The new period plus `sign` times the old one, as two means over units.
-
-        Parameters
-        ----------
-        cells : boolean array of shape (m,)
-            The groups.
-        sign : float
-            1 or -1.
-
-        Returns
-        -------
-        u, w : array of shape (U, 2)
-            Totals by unit, the new period first.
-        coefficients : array of shape (2,)
-            Of the means.
-        """
-        here = cells[self.cell]
-        n_units = int(self.unit.max(initial=-1)) + 1
-        key = 2 * self.unit[here] + np.where(self.new[here], 0, 1)
-        u, w = (
-            np.bincount(key, weights=part[here], minlength=2 * n_units).reshape(n_units, 2)
-            for part in (self.u, self.w)
-        )
-        return u.astype(np.float64), w.astype(np.float64), np.array([1.0, sign])
-
-
-def _ratio(u: FloatArray, w: FloatArray) -> float:
-    total = float(w.sum())
-    return float(u.sum()) / total if total else float("nan")
 
 
 def gap_changes(
@@ -632,7 +267,9 @@ def gap_changes(
     if (own & other).any():
         raise InvalidParameterError("A group and its reference must not share rows.")
     rows = table.n @ own
-    share = rows / np.maximum(table.n.sum(), 1.0) if population else np.zeros(len(rows))
+    share = np.zeros(len(rows))
+    if population:
+        share = table.size @ own / max(float(table.size.sum()), 1e-300)
     parts = (
         _row_parts(table, own, other, 1.0 - share)
         if isinstance(table, (PairedRows, PeriodRows))
@@ -832,7 +469,7 @@ def _no_law() -> ContrastLaw:
 
 def _row_joint(table: PairedRows | PeriodRows) -> JointChange:
     """Test that the finest groups changed alike; they may share units."""
-    eye = np.eye(table.n_cells, dtype=np.bool_)
+    eye = np.eye(len(table.n), dtype=np.bool_)
     laws = stacked_laws([_gap_law(table, cells, ~cells, -1.0, 1.0) for cells in eye])
     root = np.where(laws.estimate == 0.0, 0.0, laws.root(0.0))
     cells_of_unit = np.unique(np.stack([table.unit, table.cell]), axis=1)[0]
@@ -853,10 +490,6 @@ def _tests(contrast: IntervalEstimate, tested: BoolArray) -> ChangeTest:
     return ChangeTest(
         contrast=contrast, p_value_raw=raw, p_value=adjusted_p_values(raw, method="holm")
     )
-
-
-def _quantile(like: FloatArray, probability: float) -> FloatArray:
-    return np.full(np.shape(like), float(special.ndtri(probability)))
 
 
 def paired_change_test(
@@ -940,7 +573,7 @@ def paired_change_test(
             w_new=w1 * omega,
             cell=cell,
             unit=unit,
-            n_cells=len(labels),
+            n=_rows_by(cell, (w0 != 0) | (w1 != 0), len(labels)),
         )
     return _against(table, labels, reference, gap)
 
@@ -1024,13 +657,22 @@ def period_change_test(
         omega = np.ones(len(values)) if weight is None else check_finite("weight", weight, ndim=1)
         unit = np.arange(len(values)) if cluster is None else _codes(cluster)
         table = PeriodRows(
-            u=values * omega, w=below * omega, new=late, cell=cell, unit=unit, n_cells=len(labels)
+            u=values * omega,
+            w=below * omega,
+            new=late,
+            cell=cell,
+            unit=unit,
+            n=_rows_by(cell, below != 0, len(labels)),
         )
     return _against(table, labels, reference, gap)
 
 
 def _codes(labels: AnyArray) -> IntArray:
     return np.asarray(np.unique(np.asarray(labels), return_inverse=True)[1], dtype=np.int64)
+
+
+def _rows_by(cell: IntArray, counts: BoolArray, size: int) -> FloatArray:
+    return np.bincount(cell[counts], minlength=size).astype(np.float64)
 
 
 def _against(

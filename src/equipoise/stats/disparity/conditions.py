@@ -1,12 +1,12 @@
-"""Features as conditions that a person can read: "sex = Female", "age in (25, 31]", "rent > 900".
+"""Features as conditions that a person can read: "sex=Female", "age in (25, 31]", "rent > 900".
 
 Conditions are fixed from the features alone, before anybody looks at an outcome. Each row has one
 code for each feature, and a condition is a set of codes; counts over codes therefore hold the
 counts of all conditions.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -15,7 +15,7 @@ from equipoise._checks import check_integer, quoted
 from equipoise._typing import AnyArray, BoolArray, FloatArray
 from equipoise.exceptions import DataError, InvalidParameterError
 
-__all__ = ["BinnedFeature", "bin_feature", "bin_features"]
+__all__ = ["BinnedFeature", "bin_feature", "bin_features", "coded_feature"]
 
 LEVELS = 12
 """Most frequent levels that become conditions."""
@@ -37,7 +37,9 @@ class BinnedFeature:
     code : array of shape (n,)
         Small integers; rows of the same code are alike for every condition.
     labels : tuple of str
-        Conditions in words, c of them.
+        Names of the conditions, c of them: "sex=Female", "age in (25, 31]".
+    words : tuple of str
+        The same as a person says it: "sex is Female", "age is above 25 and at most 31".
     holds : boolean array of shape (c, K)
         Codes that fulfil each condition.
     """
@@ -45,6 +47,7 @@ class BinnedFeature:
     name: str
     code: AnyArray
     labels: tuple[str, ...]
+    words: tuple[str, ...]
     holds: BoolArray
 
     @property
@@ -52,21 +55,19 @@ class BinnedFeature:
         """K, the number of codes."""
         return int(self.holds.shape[1])
 
-    def take(self, rows: BoolArray) -> "BinnedFeature":
+    def take(self, rows: AnyArray) -> "BinnedFeature":
         """The same conditions on some of the rows.
 
         Parameters
         ----------
-        rows : boolean array of shape (n,)
-            Rows to keep.
+        rows : array
+            Which rows: truth values, or numbers of rows.
 
         Returns
         -------
         BinnedFeature
         """
-        return BinnedFeature(
-            name=self.name, code=self.code[rows], labels=self.labels, holds=self.holds
-        )
+        return replace(self, code=self.code[rows])
 
 
 def bin_features(
@@ -94,7 +95,14 @@ def bin_features(
     return tuple(one for one in cut if len(one.labels) > 1)
 
 
-def bin_feature(name: str, column: object, *, bins: int = 4, nested: bool = False) -> BinnedFeature:
+def bin_feature(
+    name: str,
+    column: object,
+    *,
+    bins: int = 4,
+    nested: bool = False,
+    count: AnyArray | None = None,
+) -> BinnedFeature:
     """Cut one feature into codes and conditions.
 
     Parameters
@@ -108,6 +116,8 @@ def bin_feature(name: str, column: object, *, bins: int = 4, nested: bool = Fals
         the bins and the unions of neighbouring bins that make up either half are conditions.
     nested : bool, default False
         Make all "at most" and "above" of the cuts conditions instead of bins and halves.
+    count : array of shape (n,), optional
+        How many identical rows a row stands for, at least one.
 
     Returns
     -------
@@ -123,25 +133,74 @@ def bin_feature(name: str, column: object, *, bins: int = 4, nested: bool = Fals
     >>> bin_feature("age", np.arange(20, 60)).labels
     ('age <= 30', 'age in (30, 40]', 'age in (40, 50]', 'age > 50', 'age <= 40', 'age > 40')
     >>> bin_feature("sex", ["f", "m", "f", None]).labels
-    ('sex = f', 'sex = m', 'sex = missing')
+    ('sex=f', 'sex=m', 'sex=missing')
     """
     parts = check_integer("bins", bins, low=2)
     values = np.asarray(column)
     absent = _absent(values)
     present = values[~absent] if absent.any() else values
+    times = None if count is None else np.asarray(count)[~absent]
     if present.dtype.kind in "iuf" or _all_numbers(present):
         if _many(present):
-            return _numbers(name, present.astype(np.float64), absent, parts, nested=nested)
-        levels, where, size = np.unique(present, return_inverse=True, return_counts=True)
+            numbers = present.astype(np.float64)
+            cuts = _cuts(numbers, times, np.arange(1, parts) / parts)
+            return _numbers(name, numbers, absent, cuts, nested=nested)
+        levels, where = np.unique(present, return_inverse=True)
         words = np.array([f"{level:g}" for level in levels.astype(np.float64)], dtype=object)
     else:
-        words, where, size = np.unique(present.astype(str), return_inverse=True, return_counts=True)
-        if len(words) > LEVELS and len(words) > len(present) / 2:
-            raise DataError(
-                f"Feature {name!r} has {len(words)} distinct values in {len(present)} rows, like "
-                f"an identifier (first: {quoted(words[:3])}). Leave it out of `features`."
-            )
+        words, where = np.unique(present.astype(str), return_inverse=True)
+    size = np.bincount(where, weights=times, minlength=len(words))
+    _check_no_identifier(name, words, size)
     return _levels(name, words, where, size, absent)
+
+
+def coded_feature(
+    name: str, levels: Sequence[str | None], index: AnyArray, *, count: AnyArray | None = None
+) -> BinnedFeature:
+    """Make conditions of a column that engines have coded: a level is written once, not by row.
+
+    Parameters
+    ----------
+    name : str
+        Of the feature.
+    levels : sequence of str or None
+        Distinct values as text; None is missing.
+    index : array of shape (n,)
+        Place of each row's value among the levels; -1 is missing.
+    count : array of shape (n,), optional
+        How many identical rows a row stands for.
+
+    Returns
+    -------
+    BinnedFeature
+        As `bin_feature` makes of the text itself.
+
+    Examples
+    --------
+    >>> coded_feature("sex", ["m", "f"], np.array([1, 0, 1, -1])).labels
+    ('sex=f', 'sex=m', 'sex=missing')
+    """
+    place = np.asarray(index, dtype=np.int64)
+    known = [k for k, level in enumerate(levels) if level is not None]
+    words, to = np.unique(np.array([str(levels[k]) for k in known], dtype=str), return_inverse=True)
+    rank = np.full(len(levels) + 1, -1, dtype=np.int64)
+    rank[known] = to
+    where = rank[place]
+    absent = where < 0
+    present = where[~absent]
+    times = None if count is None else np.asarray(count)[~absent]
+    size = np.bincount(present, weights=times, minlength=len(words))
+    _check_no_identifier(name, words, size)
+    return _levels(name, words, present, size, np.asarray(absent))
+
+
+def _check_no_identifier(name: str, words: AnyArray, size: AnyArray) -> None:
+    n = round(float(size.sum()))
+    if len(words) > LEVELS and len(words) > n / 2:
+        raise DataError(
+            f"Feature {name!r} has {len(words)} distinct values in {n} rows, like an identifier"
+            f" (first: {quoted(words[:3])}). Leave it out of `features`."
+        )
 
 
 def _many(numbers: AnyArray) -> bool:
@@ -177,20 +236,38 @@ def _levels(
     missing = kept + (len(words) > kept)
     code = np.full(len(absent), missing, dtype=np.uint8)
     code[~absent] = position[where]
-    labels = [f"{name} = {words[k]}" for k in order]
+    levels = [str(words[k]) for k in order]
     holds = np.eye(missing + int(absent.any()), dtype=np.bool_)
     keep = list(range(kept))
     if absent.any():
-        labels.append(f"{name} = {MISSING}")
+        levels.append(MISSING)
         keep.append(missing)
-    return BinnedFeature(name=name, code=code, labels=tuple(labels), holds=holds[keep])
+    return BinnedFeature(
+        name=name,
+        code=code,
+        labels=tuple(f"{name}={level}" for level in levels),
+        words=tuple(f"{name} is {level}" for level in levels),
+        holds=holds[keep],
+    )
+
+
+def _cuts(values: FloatArray, count: AnyArray | None, shares: FloatArray) -> FloatArray:
+    """Return quantiles (the next higher value), each row as often as it counts."""
+    if count is None:
+        cuts = np.quantile(values, shares, method="higher")
+    else:
+        order = np.argsort(values)
+        so_far = np.cumsum(count[order])
+        place = np.ceil((so_far[-1] - 1.0) * shares)
+        cuts = values[order[np.searchsorted(so_far, place, side="right")]]
+    # Nothing lies above the largest value; where most rows have it, the others are the lower part.
+    below = values[values < values.max()].max()
+    return np.unique(np.minimum(cuts, below))
 
 
 def _numbers(
-    name: str, present: FloatArray, absent: BoolArray, bins: int, *, nested: bool
+    name: str, present: FloatArray, absent: BoolArray, cuts: FloatArray, *, nested: bool
 ) -> BinnedFeature:
-    cuts = np.unique(np.quantile(present, np.arange(1, bins) / bins, method="higher"))
-    cuts = cuts[cuts < present.max()]
     n_bins = len(cuts) + 1
     code = np.full(len(absent), n_bins, dtype=np.uint8)
     code[~absent] = np.searchsorted(cuts, present, side="left")
@@ -201,6 +278,8 @@ def _numbers(
     above[:, n_bins:] = False
     if nested:
         labels = [f"{name} <= {cut}" for cut in number] + [f"{name} > {cut}" for cut in number]
+        words = [f"{name} is at most {cut}" for cut in number]
+        words += [f"{name} is above {cut}" for cut in number]
         holds = np.vstack([at_most, above])
     else:
         labels = [
@@ -208,13 +287,20 @@ def _numbers(
             *(f"{name} in ({a}, {b}]" for a, b in pairwise(number)),
             f"{name} > {number[-1]}",
         ]
+        words = [
+            f"{name} is at most {number[0]}",
+            *(f"{name} is above {a} and at most {b}" for a, b in pairwise(number)),
+            f"{name} is above {number[-1]}",
+        ]
         holds = np.eye(n_bins, n_codes, dtype=np.bool_)
         middle = (len(cuts) - 1) // 2
         if 0 < middle + 1 < n_bins and n_bins > 2:
             labels += [f"{name} <= {number[middle]}", f"{name} > {number[middle]}"]
+            words += [f"{name} is at most {number[middle]}", f"{name} is above {number[middle]}"]
             holds = np.vstack([holds, at_most[middle], above[middle]])
     if absent.any():
-        labels.append(f"{name} = {MISSING}")
+        labels.append(f"{name}={MISSING}")
+        words.append(f"{name} is {MISSING}")
         holds = np.vstack([holds, np.arange(n_codes) == n_bins])
     holds, first = np.unique(holds, axis=0, return_index=True)
     order = np.argsort(first)
@@ -222,5 +308,6 @@ def _numbers(
         name=name,
         code=code,
         labels=tuple(labels[k] for k in first[order]),
+        words=tuple(words[k] for k in first[order]),
         holds=holds[order],
     )

@@ -8,6 +8,7 @@ References
 ----------
 .. [1] T. Tango (1998), Equivalence test and confidence interval for the difference in proportions
    for the paired-sample design, Statistics in Medicine 17, 891-908.
+   doi:10.1002/(SICI)1097-0258(19980430)17:8<891::AID-SIM780>3.0.CO;2-B
 .. [2] O. Miettinen and M. Nurminen (1985), Comparative analysis of two rates, Statistics in
    Medicine 4, 213-226, doi:10.1002/sim.4780040211.
 .. [3] G. Y. Zou and A. Donner (2008), Construction of confidence limits about effect measures: a

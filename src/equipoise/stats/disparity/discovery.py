@@ -14,16 +14,17 @@ table from which all slices inside it follow.
 References
 ----------
 .. [1] R. E. Tarone (1990), A modified Bonferroni method for discrete data, Biometrics 46, 515-522.
+   doi:10.2307/2531456
 .. [2] A. Terada, M. Okada-Hatakeyama, K. Tsuda and J. Sese (2013), Statistical significance of
    combinatorial regulations, PNAS 110, 12996-13001, doi:10.1073/pnas.1302233110.
 .. [3] J. J. Goeman and A. Solari (2011), Multiple testing for exploratory research, Statistical
    Science 26, 584-597, doi:10.1214/11-STS356.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Literal, TypeAlias
+from math import comb
 
 import numpy as np
 from scipy import special
@@ -35,7 +36,14 @@ from equipoise._checks import (
     check_number,
     check_option,
 )
-from equipoise._typing import Alternative, AnyArray, BoolArray, FloatArray, IntArray
+from equipoise._typing import (
+    Alternative,
+    AnyArray,
+    BoolArray,
+    DiscoveryMethod,
+    FloatArray,
+    IntArray,
+)
 from equipoise.exceptions import DataError, InvalidParameterError
 from equipoise.stats.disparity.conditions import BinnedFeature, bin_features
 from equipoise.stats.disparity.contrasts import Mover, WilsonRate
@@ -46,13 +54,13 @@ __all__ = [
     "Lattice",
     "Subgroup",
     "discover_subgroups",
+    "exact_discovery",
     "lattice",
     "lattice_discovery",
+    "least_rows",
     "select_slices",
     "tarone_factor",
 ]
-
-DiscoveryMethod: TypeAlias = Literal["auto", "lattice", "split"]
 
 LARGEST_LATTICE = 200_000
 LEAST_ROWS = 50
@@ -81,6 +89,8 @@ class Subgroup:
         Alone, and corrected for everything that was looked at.
     ci_low, ci_high : float
         Interval of the gap, right together with those of all other slices.
+    words : tuple of str
+        Its conditions as a person says them.
     explained_by : str, optional
         A larger slice from which this one does not differ noticeably (descriptive, not a test).
     """
@@ -94,6 +104,7 @@ class Subgroup:
     p_value: float
     ci_low: float
     ci_high: float
+    words: tuple[str, ...] = ()
     explained_by: str | None = None
 
     @property
@@ -214,6 +225,8 @@ class Lattice:
     parent_n, parent_ones : array of shape (S, depth)
         Counts of the slice without its first, second, ... condition; 0 where there is no such
         parent.
+    count : array of shape (n,), optional
+        How many identical rows a row stands for.
     """
 
     features: tuple[BinnedFeature, ...]
@@ -224,11 +237,27 @@ class Lattice:
     n_ones: int
     parent_n: FloatArray
     parent_ones: FloatArray
+    count: AnyArray | None = None
 
     @property
     def labels(self) -> tuple[str, ...]:
         """All conditions in words."""
         return tuple(label for feature in self.features for label in feature.labels)
+
+    def words(self, conditions: Sequence[int]) -> tuple[str, ...]:
+        """Say the conditions of a conjunction.
+
+        Parameters
+        ----------
+        conditions : sequence of int
+            Numbers of conditions; negative ones are skipped.
+
+        Returns
+        -------
+        tuple of str
+        """
+        words = [one for feature in self.features for one in feature.words]
+        return tuple(words[c] for c in conditions if c >= 0)
 
     def label(self, conditions: Sequence[int]) -> str:
         """Name a conjunction.
@@ -247,7 +276,13 @@ class Lattice:
 
 
 def lattice(
-    y: AnyArray, features: Sequence[BinnedFeature], *, depth: int = 3, min_rows: int = LEAST_ROWS
+    y: AnyArray,
+    features: Sequence[BinnedFeature],
+    *,
+    depth: int = 3,
+    min_rows: int = LEAST_ROWS,
+    count: AnyArray | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Lattice:
     """Count all conjunctions of up to `depth` conditions on different features.
 
@@ -261,6 +296,10 @@ def lattice(
         Most conditions in a slice.
     min_rows : int, default 50
         Rows that a slice has at least, inside and outside.
+    count : array of shape (n,), optional
+        How many identical rows a row stands for.
+    progress : callable, optional
+        Called with the tables counted and all tables.
 
     Returns
     -------
@@ -273,13 +312,14 @@ def lattice(
     >>> cut = bin_features({"a": [0, 0, 1, 1], "b": [0, 1, 0, 1]})
     >>> found = lattice(np.array([0, 0, 0, 1]), cut, depth=2, min_rows=1)
     >>> [found.label(c) for c, s in zip(found.condition, found.ones) if s == 1]
-    ['a = 1', 'b = 1', 'a = 1 & b = 1']
+    ['a=1', 'b=1', 'a=1 & b=1']
     """
     cut = tuple(features)
     deepest = min(check_integer("depth", depth, low=1), len(cut))
     outcome = np.asarray(y).astype(np.intp)
-    n_rows, n_ones = len(outcome), int(outcome.sum())
-    counts = _counts(outcome, cut, deepest)
+    times = np.ones(len(outcome)) if count is None else np.asarray(count, dtype=np.float64)
+    n_rows, n_ones = round(float(times.sum())), round(float(times @ outcome))
+    counts = _counts(outcome, cut, deepest, count, progress)
     offset = np.concatenate([[0], np.cumsum([len(one.labels) for one in cut])])
     parts: list[tuple[IntArray, FloatArray, FloatArray, FloatArray, FloatArray]] = []
     for subset in sorted(counts, key=lambda key: (len(key), key)):
@@ -320,11 +360,16 @@ def lattice(
         n_ones=n_ones,
         parent_n=joined[3],
         parent_ones=joined[4],
+        count=count,
     )
 
 
 def _counts(
-    outcome: AnyArray, features: tuple[BinnedFeature, ...], depth: int
+    outcome: AnyArray,
+    features: tuple[BinnedFeature, ...],
+    depth: int,
+    count: AnyArray | None,
+    progress: Callable[[int, int], None] | None,
 ) -> dict[tuple[int, ...], AnyArray]:
     """Rows by outcome for every conjunction on every set of up to `depth` features."""
     counts: dict[tuple[int, ...], AnyArray] = {}
@@ -332,9 +377,15 @@ def _counts(
     blocks = _blocks(sizes, depth)
     keys = [_key([features[f].code for f in block], [sizes[f] for f in block]) for block in blocks]
     widths = [int(np.prod([sizes[f] for f in block])) for block in blocks]
-    for chosen, key in _combined(outcome, keys, widths, min(depth, len(blocks))):
+    together = min(depth, len(blocks))
+    tables = comb(len(blocks), together)
+    for done, (chosen, key) in enumerate(_combined(outcome, keys, widths, together)):
+        if progress is not None:
+            progress(done, tables)
         inside = [f for b in chosen for f in blocks[b]]
-        cells = np.bincount(key, minlength=2 * int(np.prod([widths[b] for b in chosen])))
+        cells = np.bincount(
+            key, weights=count, minlength=2 * int(np.prod([widths[b] for b in chosen]))
+        )
         table = cells.reshape(2, *(sizes[f] for f in inside))
         for k in range(1, depth + 1):
             for subset in combinations(sorted(inside), k):
@@ -419,7 +470,8 @@ def tarone_factor(smallest: FloatArray, alpha: float) -> int:
 
     References
     ----------
-    .. [1] R. E. Tarone (1990), Biometrics 46, 515-522.
+    .. [1] R. E. Tarone (1990), A modified Bonferroni method for discrete data, Biometrics 46,
+       515-522. doi:10.2307/2531456
 
     Examples
     --------
@@ -493,6 +545,7 @@ def lattice_discovery(
             p_value=float(adjusted[k]),
             ci_low=float(low[k]),
             ci_high=float(high[k]),
+            words=slices.words(slices.condition[k].tolist()),
             explained_by=_explained_by(slices, k),
         )
 
@@ -598,6 +651,12 @@ def select_slices(slices: Lattice, candidates: Sequence[int]) -> list[int]:
         own = [bits[int(c)] for c in slices.condition[k] if c >= 0]
         return np.asarray(np.bitwise_and.reduce(own))
 
+    def size_of(both: AnyArray) -> float:
+        if slices.count is None:
+            return float(np.bitwise_count(both).sum())
+        inside = np.unpackbits(both.view(np.uint8), count=len(slices.count))
+        return float(slices.count @ inside)
+
     total, hits = float(slices.n_rows), float(slices.n_ones)
     n, ones = slices.n[number], slices.ones[number]
     conditions = (slices.condition[number] >= 0).sum(axis=1)
@@ -617,7 +676,7 @@ def select_slices(slices: Lattice, candidates: Sequence[int]) -> list[int]:
         pick = close[np.lexsort((-np.abs(z[close]), conditions[close]))[0]]
         chosen.append(int(number[pick]))
         own = rows_of(int(number[pick]))
-        shared = np.array([float(np.bitwise_count(rows_of(int(k)) & own).sum()) for k in number])
+        shared = np.array([size_of(rows_of(int(k)) & own) for k in number])
         shadow = shared - n * n[pick] / total
         for earlier in shadows:
             shadow = shadow - earlier * earlier[pick]
@@ -703,7 +762,7 @@ def discover_subgroups(
     >>> error = rng.random(8000) < rate
     >>> found = discover_subgroups(error, {"age": age, "home": home, "region": region})
     >>> found.subgroups[0].label, round(found.subgroups[0].bound, 2)
-    ('age <= 33 & home = rent', 0.08)
+    ('age <= 33 & home=rent', 0.08)
 
     At least 8 points more than the rest; by the quartiles of age it begins at 33.
     """
@@ -722,7 +781,6 @@ def discover_subgroups(
         raise InvalidParameterError(
             "The lattice needs a 0/1 outcome of independent unweighted rows; pass method='split'."
         )
-    least = max(LEAST_ROWS, int(np.ceil(share * len(outcome))))
     if method == "split" or not rate:
         from equipoise.stats.disparity.split_search import split_discovery
 
@@ -731,7 +789,7 @@ def discover_subgroups(
             outcome,
             both,
             depth=depth,
-            min_rows=least,
+            min_rows=least_rows(len(outcome), share),
             alternative=alternative,
             weight=weight,
             cluster=cluster,
@@ -739,10 +797,61 @@ def discover_subgroups(
             split=split,
             alpha=alpha,
         )
-    cut = bin_features(features, bins=bins)
-    if not cut:
+    return exact_discovery(
+        outcome,
+        bin_features(features, bins=bins),
+        depth=depth,
+        min_size=min_size,
+        alternative=alternative,
+        alpha=alpha,
+    )
+
+
+def least_rows(n: int, share: float) -> int:
+    """Return the rows that a subgroup needs: a share of all, and at least 50."""
+    return max(LEAST_ROWS, int(np.ceil(share * n)))
+
+
+def exact_discovery(
+    outcome: AnyArray,
+    features: Sequence[BinnedFeature],
+    *,
+    depth: int = 3,
+    min_size: float = 0.02,
+    alternative: Alternative = "two-sided",
+    alpha: float = 0.05,
+    count: AnyArray | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Discovery:
+    """Test every subgroup of binned features exactly.
+
+    Parameters
+    ----------
+    outcome : array of shape (n,)
+        Zeros and ones.
+    features : sequence of BinnedFeature
+        What conditions are made of.
+    depth, min_size, alternative, alpha
+        As in `discover_subgroups`.
+    count : array of shape (n,), optional
+        How many identical rows a row stands for.
+    progress : callable, optional
+        Called with the tables counted and all tables.
+
+    Returns
+    -------
+    Discovery
+
+    Raises
+    ------
+    DataError, InvalidParameterError
+        When no feature splits the rows, no subgroup is large enough, or there are too many.
+    """
+    if not features:
         raise DataError("No feature splits the rows: each has a single value.")
-    found = lattice(outcome, cut, depth=depth, min_rows=least)
+    n = len(outcome) if count is None else round(float(np.sum(count)))
+    least = least_rows(n, min_size)
+    found = lattice(outcome, features, depth=depth, min_rows=least, count=count, progress=progress)
     if len(found.n) > LARGEST_LATTICE:
         raise InvalidParameterError(
             f"There are {len(found.n):,} subgroups of at least {least} rows; at most "

@@ -17,15 +17,15 @@ References
 """
 
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from scipy import special
 
-from equipoise._checks import check_finite, check_fraction, check_integer, check_option
+from equipoise._checks import check_finite, check_integer, check_option
 from equipoise._typing import AnyArray, FloatArray, IntArray
 from equipoise.exceptions import GroupTooSmallError, InvalidParameterError
+from equipoise.stats.disparity.standardised import StudentisedGap, studentised
 
 __all__ = [
     "DoublyRobustGap",
@@ -63,15 +63,13 @@ class Nuisances:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DoublyRobustGap:
+class DoublyRobustGap(StudentisedGap):
     """Gap of a group to comparators alike in the factors.
 
     Parameters
     ----------
-    estimate, se : float
-        The gap and its standard error.
-    degrees : float
-        Effective units of the standard error.
+    estimate, se, degrees : float
+        As in `StudentisedGap`.
     weights : {"overlap", "group"}
         Whose gap it is.
     membership_auc : float
@@ -80,42 +78,20 @@ class DoublyRobustGap:
         Share of the outcome's variance that the factors predict.
     extreme : float
         Share of rows with a chance of membership outside [.01, .99].
+    influence : array of shape (n,)
+        What each row adds to the error of the estimate.
     """
 
-    estimate: float
-    se: float
-    degrees: float
     weights: DoublyRobustWeights
     membership_auc: float
     outcome_r2: float
     extreme: float
+    influence: FloatArray = field(repr=False)
 
     @property
-    def statistic(self) -> float:
-        """Studentised gap, Student's t with `degrees` degrees of freedom under no gap."""
-        return self.estimate / self.se * float(np.sqrt((self.degrees - 1.0) / self.degrees))
-
-    @property
-    def p_value(self) -> float:
-        """Two-sided p-value of no gap."""
-        return float(2.0 * special.stdtr(self.degrees, -abs(self.statistic)))
-
-    def confidence_interval(self, confidence_level: float = 0.95) -> tuple[float, float]:
-        """Interval of the gap.
-
-        Parameters
-        ----------
-        confidence_level : float, default 0.95
-            Of the interval.
-
-        Returns
-        -------
-        low, high : float
-        """
-        level = check_fraction("confidence_level", confidence_level)
-        quantile = float(special.stdtrit(self.degrees, (1.0 + level) / 2.0))
-        reach = quantile * self.se / float(np.sqrt((self.degrees - 1.0) / self.degrees))
-        return self.estimate - reach, self.estimate + reach
+    def method(self) -> str:
+        """Which law the p-value and the interval have."""
+        return "doubly robust"
 
     def __str__(self) -> str:
         """One sentence for people."""
@@ -167,24 +143,18 @@ def doubly_robust_gap(
         value = (member - (1.0 - member) * chance / (1.0 - chance)) * left
         estimate = float(rows @ value) / size
         influence = rows * (value - member * estimate) / size
-    if cluster is not None:
-        unit = np.unique(cluster, return_inverse=True)[1]
-        influence = np.asarray(np.bincount(unit, influence), dtype=np.float64)
-    square = float((influence**2).sum())
-    fourth = float((influence**4).sum())
-    n = len(influence)
-    if n < 2 or square <= 0.0:
-        raise GroupTooSmallError("The gap does not vary between units; there is nothing to test.")
+    se, degrees = studentised(influence, cluster)
     variance = np.average((y - np.average(y, weights=rows)) ** 2, weights=rows)
     unpredicted = np.average((y - nuisances.outcome) ** 2, weights=rows)
     return DoublyRobustGap(
         estimate=estimate,
-        se=float(np.sqrt(square * n / (n - 1.0))),
-        degrees=max(square**2 / fourth, 1.0 + 1e-9),
+        se=se,
+        degrees=degrees,
         weights=weights,
         membership_auc=_auc(e, member),
         outcome_r2=float(1.0 - unpredicted / variance) if variance > 0.0 else 0.0,
-        extreme=float(np.mean((e < CLIP) | (e > 1.0 - CLIP))),
+        extreme=float(np.average((e < CLIP) | (e > 1.0 - CLIP), weights=rows)),
+        influence=influence,
     )
 
 
@@ -233,25 +203,32 @@ def cross_fit(
     return Nuisances(outcome=outcome, comparator_outcome=comparator, membership=chance)
 
 
-def folds(n_splits: int, *columns: AnyArray) -> IntArray:
-    """Fold of each row, by a hash of its values, so that the order of rows does not matter.
+def folds(n_splits: int, *columns: AnyArray, cluster: AnyArray | None = None) -> IntArray:
+    """Fold of each row, by a hash of its place in sorted order: the order of rows does not matter.
+
+    Identical rows are exchangeable and fall into different folds: learners that never saw one of
+    them would predict all of them badly.
 
     Parameters
     ----------
     n_splits : int
         Number of folds, at least two.
     *columns : array of shape (n,)
-        What identifies a row: its cluster, or all of its numbers.
+        All numbers of a row.
+    cluster : array of shape (n,), optional
+        Unit of each row, which takes the place of the row: rows of one unit stay together.
 
     Returns
     -------
     array of shape (n,)
     """
     size = check_integer("n_splits", n_splits, low=2)
-    state = np.zeros(len(columns[0]), dtype=np.uint64)
-    for column in columns:
-        values = np.unique(column, return_inverse=True)[1].astype(np.uint64)
-        state = _mixed(state ^ _mixed(values + np.uint64(0x9E3779B97F4A7C15)))
+    if cluster is not None:
+        place = np.unique(cluster, return_inverse=True)[1]
+    else:
+        place = np.empty(len(columns[0]), dtype=np.int64)
+        place[np.lexsort(columns[::-1])] = np.arange(len(columns[0]))
+    state = _mixed(place.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15))
     return np.asarray(state % np.uint64(size)).astype(np.int64)
 
 
@@ -337,7 +314,7 @@ def doubly_robust_disparity_test(
     >>> from sklearn.linear_model import LinearRegression, LogisticRegression
     >>> rng = np.random.default_rng(0)
     >>> experience = rng.normal(size=(500, 1))
-    >>> member = rng.random(500) < special.expit(-experience[:, 0])
+    >>> member = rng.random(500) < 1.0 / (1.0 + np.exp(experience[:, 0]))
     >>> pay = 2.0 * experience[:, 0] + rng.normal(size=500)
     >>> gap = doubly_robust_disparity_test(
     ...     pay, member, experience,
@@ -357,13 +334,13 @@ def doubly_robust_disparity_test(
             "`y`, `member` and `factors` must have one row each for every person; got shapes "
             f"{outcome.shape}, {side.shape} and {table.shape}."
         )
-    key = [np.asarray(cluster)] if cluster is not None else [*table.T, outcome, side]
     rows = None if weight is None else check_finite("weight", weight, ndim=1)
+    numbers = [*table.T, outcome, side, *([] if rows is None else [rows])]
     nuisances = cross_fit(
         table,
         outcome,
         side,
-        folds(n_splits, *key),
+        folds(n_splits, *numbers, cluster=cluster),
         outcome_learner=outcome_learner,
         group_learner=group_learner,
         weight=rows,

@@ -21,29 +21,30 @@ References
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, TypeAlias
+from functools import partial
+from typing import Protocol, TypeAlias
 
 import numpy as np
 from scipy import special
 
 from equipoise._checks import check_fraction, check_number, check_option, check_rng
-from equipoise._typing import BoolArray, FloatArray, IntArray, Rng, Scale
+from equipoise._typing import BoolArray, Extreme, FloatArray, IntArray, Rng, Scale
 from equipoise.exceptions import InvalidParameterError
 from equipoise.stats.disparity.pair_scores import ProportionPairs
 from equipoise.stats.disparity.range_law import CorrelatedLaw, IndependentLaw, RangeLaw
+from equipoise.stats.inversion import GREATER, LESS
+from equipoise.stats.pairs import Pairs as PairLaw
 
 __all__ = [
-    "Extreme",
     "ExtremeComparison",
     "Means",
+    "OnePair",
     "Pairs",
     "PairsOf",
     "compare_counts_with_extreme",
     "compare_means_with_extreme",
     "permutation_p_value",
 ]
-
-Extreme: TypeAlias = Literal["highest", "lowest"]
 
 
 class Pairs(Protocol):
@@ -96,12 +97,15 @@ class ExtremeComparison:
         Category minus the extreme one, or category over it.
     eligible : array of shape (k,)
         Categories that may be the extreme one.
+    n : array of shape (k,)
+        Rows; of categories that share the extreme value, the one with the most rows is taken.
     """
 
     value: FloatArray
     reference: Extreme
     scale: Scale
     eligible: BoolArray
+    n: FloatArray
     _pairs: PairsOf = field(repr=False)
     _law: RangeLaw = field(repr=False)
 
@@ -117,9 +121,11 @@ class ExtremeComparison:
     @property
     def extreme(self) -> int:
         """Number of the eligible category with the highest or lowest observed value."""
-        worst = -np.inf if self.reference == "highest" else np.inf
-        candidates = np.where(self.eligible, self.value, worst)
-        return int(candidates.argmax() if self.reference == "highest" else candidates.argmin())
+        sign = 1.0 if self.reference == "highest" else -1.0
+        candidates = np.where(self.eligible, sign * self.value, -np.inf)
+        best = candidates.max()
+        tied = candidates >= best - 1e-12 * abs(best)
+        return int(np.where(tied, self.n, -1.0).argmax())
 
     @property
     def natural(self) -> float:
@@ -164,18 +170,39 @@ class ExtremeComparison:
         worst = self._worst(at)
         return np.where(worst > 0.0, np.minimum(self._law.tail(worst), 1.0), 1.0)
 
-    def p_values_raw(self) -> FloatArray:
+    def roots(self, null: float | None = None) -> FloatArray:
+        """Signed roots against the category observed as extreme, taken as if chosen before.
+
+        Parameters
+        ----------
+        null : float, optional
+            Hypothesised disparity; by default none.
+
+        Returns
+        -------
+        array of shape (k,)
+            Zero for the extreme category itself.
+        """
+        other = np.full(len(self.value), self.extreme)
+        own = np.arange(len(self.value))
+        at = self.natural if null is None else check_number("null", null)
+        root = self._pairs(own, other).root(np.full(len(own), at))
+        return np.where(own == other, 0.0, root)
+
+    def p_values_raw(self, null: float | None = None) -> FloatArray:
         """Two-sided p-values against the category observed as extreme, taken as if chosen before.
+
+        Parameters
+        ----------
+        null : float, optional
+            Hypothesised disparity; by default none.
 
         Returns
         -------
         array of shape (k,)
             One for the extreme category itself.
         """
-        other = np.full(len(self.value), self.extreme)
-        own = np.arange(len(self.value))
-        root = self._pairs(own, other).root(np.full(len(own), self.natural))
-        return np.where(own == other, 1.0, 2.0 * special.ndtr(-np.abs(root)))
+        return np.asarray(2.0 * special.ndtr(-np.abs(self.roots(null))))
 
     def confidence_interval(self, confidence_level: float = 0.95) -> tuple[FloatArray, FloatArray]:
         """Intervals of all disparities that cover together, whichever category is extreme.
@@ -190,10 +217,24 @@ class ExtremeComparison:
         low, high : array of shape (k,)
             The end away from the extreme is infinite where nothing is rejected there.
         """
-        critical = self._law.critical(check_fraction("confidence_level", confidence_level))
+        critical = self.critical(confidence_level)
         first, second = self._ordered()
         low, high = self._pairs(first, second).interval(critical)
         return self._nearest(first, low, self.eligible), self._nearest(first, high, self.eligible)
+
+    def critical(self, confidence_level: float = 0.95) -> float:
+        """Value of the roots of all pairs that the joint intervals use.
+
+        Parameters
+        ----------
+        confidence_level : float, default 0.95
+            Joint coverage.
+
+        Returns
+        -------
+        float
+        """
+        return self._law.critical(check_fraction("confidence_level", confidence_level))
 
     def bounds(self, confidence_level: float = 0.95) -> FloatArray:
         """How far each category is from the extreme one at most: bounds that certify.
@@ -220,6 +261,36 @@ class ExtremeComparison:
         low, high = pairs.interval(critical)
         end = np.where(beaten[second], side * np.inf, low if side > 0 else high)
         return self._nearest(first, end, self.eligible & ~beaten)
+
+    def p_values_within(self, null: float) -> FloatArray:
+        """P-values that certify each category, valid for all of them at once.
+
+        The null hypothesis is that the category is further from the extreme one than `null`; it is
+        rejected exactly when the end of `bounds` is nearer.
+
+        Parameters
+        ----------
+        null : float
+            Smallest disparity allowed (largest, with the reference "lowest").
+
+        Returns
+        -------
+        array of shape (k,)
+        """
+        first, second = self._ordered()
+        pairs = self._pairs(first, second)
+        side = 1.0 if self.reference == "highest" else -1.0
+        k = len(self.value)
+        beaten = np.full(k, -np.inf)
+        np.maximum.at(beaten, second, side * pairs.root(np.full(len(first), self.natural)))
+        # A category is out of the way if another beats it, or if ours is near enough to it.
+        near = np.full((k, k), -np.inf)
+        near[first, second] = np.maximum(
+            side * pairs.root(np.full(len(first), float(null))), beaten[second]
+        )
+        tail = self._law.one_sided_tail(near)
+        tail[~np.isin(np.arange(k * k).reshape(k, k), first * k + second)] = 0.0
+        return np.asarray(tail.max(axis=1))
 
     def p_value_within(self, null: float) -> float:
         """P-value that certifies every category: the null is "some pair is further apart".
@@ -264,6 +335,37 @@ class ExtremeComparison:
         return result
 
 
+@dataclass(frozen=True, slots=True)
+class OnePair:
+    """Two proportions with the law of every 2x2 table, on the scale that `Pairs` share.
+
+    Parameters
+    ----------
+    law : equipoise.stats.pairs.Pairs
+        One-sided exact or saddlepoint p-values.
+    """
+
+    law: PairLaw
+
+    def root(self, null: FloatArray) -> FloatArray:
+        """Signed normal quantile of the smaller one-sided p-value; zero where both exceed half."""
+        every = np.arange(len(self.law.table))
+        at = np.asarray(null, dtype=np.float64)
+        up = np.maximum(self.law.root(at, every, GREATER), 0.0)
+        down = np.minimum(self.law.root(at, every, LESS), 0.0)
+        return np.where(up >= -down, up, down)
+
+    def interval(self, critical: FloatArray | float) -> tuple[FloatArray, FloatArray]:
+        """Values whose root is between minus and plus `critical`."""
+        each = np.broadcast_to(np.asarray(critical, dtype=np.float64), self.law.table.shape)
+        low, high = np.empty(each.shape), np.empty(each.shape)
+        for value in np.unique(each):
+            which = each == value
+            ends = self.law.interval(float(1.0 - 2.0 * special.ndtr(-value)))
+            low[which], high[which] = ends[0][which], ends[1][which]
+        return low, high
+
+
 def compare_counts_with_extreme(
     selected: FloatArray,
     n: FloatArray,
@@ -271,7 +373,6 @@ def compare_counts_with_extreme(
     reference: Extreme = "highest",
     scale: Scale = "ratio",
     eligible: BoolArray | None = None,
-    two_groups: PairsOf | None = None,
 ) -> ExtremeComparison:
     """Compare rates of independent rows with the highest or lowest one.
 
@@ -285,12 +386,12 @@ def compare_counts_with_extreme(
         Rate over the extreme rate, or minus it.
     eligible : array of shape (k,), optional
         Categories that may be the extreme one; by default all.
-    two_groups : callable, optional
-        The law of a single pair, used when there are two categories; by default the score.
 
     Returns
     -------
     ExtremeComparison
+        Two categories have the law of one pair, `equipoise.stats.pairs`; of more, all pairs have
+        scores at Tukey's value.
 
     Examples
     --------
@@ -307,22 +408,25 @@ def compare_counts_with_extreme(
     Only of the last it is shown.
     """
     x, rows = np.asarray(selected, dtype=np.float64), np.asarray(n, dtype=np.float64)
-
-    def pairs(first: IntArray, second: IntArray) -> Pairs:
-        return ProportionPairs(
-            x1=x[first], n1=rows[first], x2=x[second], n2=rows[second], scale=scale
-        )
-
     likely = (x + 0.5) / (rows + 1.0)
-    alone = len(x) == 2 and two_groups is not None
     return ExtremeComparison(
         value=x / rows,
         reference=reference,
         scale=scale,
         eligible=np.ones(len(x), dtype=np.bool_) if eligible is None else eligible,
-        _pairs=two_groups if alone and two_groups is not None else pairs,
+        n=rows,
+        _pairs=partial(_pairs_of_rates, x, rows, scale),
         _law=IndependentLaw.of(likely, likely * (1.0 - likely) / rows, scale),
     )
+
+
+def _pairs_of_rates(
+    x: FloatArray, rows: FloatArray, scale: Scale, first: IntArray, second: IntArray
+) -> Pairs:
+    counts = x[first], rows[first], x[second], rows[second]
+    if len(x) == 2:
+        return OnePair(PairLaw.of(*counts, scale=scale))
+    return ProportionPairs(*counts, scale=scale)
 
 
 def compare_means_with_extreme(
@@ -362,7 +466,8 @@ def compare_means_with_extreme(
         reference=reference,
         scale=scale,
         eligible=np.ones(len(means.value), dtype=np.bool_) if eligible is None else eligible,
-        _pairs=lambda first, second: means.pairs(first, second, scale),
+        n=np.asarray(means.n, dtype=np.float64),
+        _pairs=partial(means.pairs, scale=scale),
         _law=_law_of_means(means, scale, rng),
     )
 

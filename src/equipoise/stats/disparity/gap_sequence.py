@@ -217,7 +217,9 @@ class _Side:
     @classmethod
     def of(cls, sums: BatchSums, cells: BoolArray) -> "_Side":
         join = cells.astype(np.float64)
-        return cls(*(part @ join for part in (sums.n, sums.w, sums.u, sums.ww, sums.uw, sums.uu)))
+        n, *parts = (part @ join for part in (sums.n, sums.w, sums.u, sums.ww, sums.uw, sums.uu))
+        # Rows without weight are no rows.
+        return cls(np.where(parts[2] > 0.0, n, 0.0), *parts)
 
     @property
     def size(self) -> FloatArray:
@@ -247,7 +249,8 @@ class GapSequence:
     Parameters
     ----------
     status : array of str, shape (J,)
-        "ok"; "apart": never in the same batch as its reference; "constant": all outcomes alike;
+        "ok"; "apart": never in the same batch as its reference; "alone": one unit on a side in
+        every batch, whose variance is not known; "constant": all outcomes alike;
         "scale": a real-valued metric before 50 rows (clusters) on each side.
     n, n_reference : array of shape (T, J)
         Rows of the batch.
@@ -405,7 +408,7 @@ def gap_sequence(
     else:
         value = check_number("reference", reference)
     pair = _pair_of(side, other, value, population=population)
-    exact = sums.binary and sums.units is None
+    exact, met = sums.binary and sums.units is None, pair.together
     if exact:
         found = _rate_evidence(side, other, pair, _signed(LOG_ODDS, alternative), m, value)
     else:
@@ -413,10 +416,10 @@ def gap_sequence(
         if sums.units is not None:
             variance, units = _cluster_variance(sums.units, own, cells, pair, side, other)
             pair = replace(pair, variance=variance)
-        pair = pair.restricted(pair.together & np.isfinite(pair.variance))
+        pair = pair.restricted(met & np.isfinite(pair.variance))
         found = _mean_evidence(pair, units, _signed(SLOPES, alternative), m)
     return GapSequence(
-        status=_status(pair.together, found, exact=exact),
+        status=_status(met, pair.together, found, exact=exact),
         n=side.n,
         n_reference=np.zeros_like(side.n) if other is None else other.n,
         gap=pair.running,
@@ -652,12 +655,17 @@ def _cluster_variance(
     side: _Side,
     other: _Side | None,
 ) -> tuple[FloatArray, tuple[FloatArray, ...]]:
-    """Growth of the sum over clusters of squared sums, and clusters seen so far on each side."""
+    """Growth of the sum over clusters of squared sums, and clusters seen so far on each side.
+
+    Residuals are from the mean of their side in the batch, which takes c / (c - 1) of c clusters. A
+    batch with one cluster on a side says nothing of the variance: NaN.
+    """
     shape = pair.score.shape
     n_clusters = int(units.cluster.max(initial=-1)) + 1
     total = np.zeros((n_clusters, shape[1]))
     seen = np.zeros((2, n_clusters, shape[1]), dtype=np.bool_)
     spread, count = np.zeros(shape), np.zeros((2, *shape))
+    alone = np.zeros(shape, dtype=np.bool_)
     parts = [(group, side, side.mean, 1.0)]
     if reference is not None and other is not None:
         parts.append((reference, other, other.mean, -1.0))
@@ -667,17 +675,25 @@ def _cluster_variance(
         here = order[ends[b] : ends[b + 1]]
         cluster, cell = units.cluster[here], units.cell[here]
         w, u = units.w[here][:, None], units.u[here][:, None]
+        own, place = np.unique(cluster, return_inverse=True)
+        sides = [cells[cell] & (w != 0) for cells, *_ in parts]
+        present = np.zeros((len(parts), len(own), shape[1]), dtype=np.bool_)
+        for belongs, side_present in zip(sides, present, strict=True):
+            np.logical_or.at(side_present, place, belongs)
+        clusters = present.sum(axis=1)
+        kept = pair.together[b] & (clusters >= 2).all(axis=0)
+        alone[b] = pair.together[b] & ~kept
         z = np.zeros((len(cluster), shape[1]))
-        for k, (cells, sums, mean, sign) in enumerate(parts):
-            belongs = cells[cell] & (w != 0)
-            scale = sign * pair.weight[b] / np.where(sums.n[b] > 0, sums.w[b], 1.0)
-            z += np.where(belongs, scale * (u - mean[b] * w), 0.0)
-            np.logical_or.at(seen[k], cluster, belongs & pair.together[b])
+        for k, (belongs, (_, sums, mean, sign)) in enumerate(zip(sides, parts, strict=True)):
+            few = np.sqrt(clusters[k] / np.maximum(clusters[k] - 1.0, 1.0))
+            scale = few * sign * pair.weight[b] / np.where(sums.n[b] > 0, sums.w[b], 1.0)
+            z += np.where(belongs & kept, scale * (u - mean[b] * w), 0.0)
+            np.logical_or.at(seen[k], cluster, belongs & kept)
             count[k, b] = seen[k].sum(axis=0)
         np.add.at(total, cluster, z)
         spread[b] = (total**2).sum(axis=0)
     growth = np.diff(np.maximum.accumulate(spread, axis=0), axis=0, prepend=0.0)
-    return growth, tuple(count[: len(parts)])
+    return np.where(alone, np.nan, growth), tuple(count[: len(parts)])
 
 
 def _rows_so_far(side: _Side, other: _Side | None) -> tuple[FloatArray, ...]:
@@ -702,12 +718,15 @@ def _signed(sizes: FloatArray, alternative: Alternative) -> FloatArray:
     return -sizes if alternative == "less" else np.concatenate([sizes, -sizes])
 
 
-def _status(together: BoolArray, found: _Evidence, *, exact: bool) -> AnyArray:
+def _status(met: BoolArray, together: BoolArray, found: _Evidence, *, exact: bool) -> AnyArray:
+    """Say why nothing is known; of the batches with both sides (`met`) those `together` count."""
     status = np.full(together.shape[1], "ok", dtype=object)
     if exact:
-        status[(found.factor == 0.0).all(axis=(0, 2))] = "constant"
+        # Logarithms of sums of one term are zero but for rounding.
+        status[(np.abs(found.factor) < 1e-12).all(axis=(0, 2))] = "constant"
     else:
         status[~found.shown.any(axis=0)] = "scale"
         status[found.spread[-1] == 0.0] = "constant"
-    status[~together.any(axis=0)] = "apart"
+    status[~together.any(axis=0)] = "alone"
+    status[~met.any(axis=0)] = "apart"
     return status

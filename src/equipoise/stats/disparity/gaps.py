@@ -7,11 +7,13 @@ sampling error of an estimated target, and its covariance with the group, always
 
 References
 ----------
-.. [1] Empirical likelihood-based fairness auditing (ELFA).
+.. [1] J. Tang, C. Xie, X. Zeng and L. Zhu (2026), Empirical likelihood-based fairness auditing:
+   distribution-free certification and flagging. doi:10.48550/arXiv.2601.20269
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from scipy import special
@@ -20,28 +22,40 @@ from equipoise._checks import check_fraction, check_number, check_option
 from equipoise._typing import AnyArray, BoolArray, DisparityMethod, FloatArray, IntArray, Scale
 from equipoise.exceptions import InvalidParameterError
 from equipoise.moments import CellMoments
-from equipoise.stats.disparity.joint import JointDisparity, joint_test
+from equipoise.stats.disparity.likelihood_law import LikelihoodLaw
+from equipoise.stats.disparity.means import MeanComparison, UnitCounts
+from equipoise.stats.disparity.rates import RateLaw
 from equipoise.stats.disparity.references import Comparison, Target, compare, covariance
-from equipoise.stats.disparity.row_roots import RowRoots, Units
-from equipoise.stats.disparity.rule import (
-    choose_statistic,
-    group_status,
-    outside_hull,
-    possible_range,
-    signed_root,
-)
-from equipoise.stats.inversion import GREATER, LESS, SignedRoot, invert
+from equipoise.stats.disparity.row_roots import RowRoots, Units, share_units
+from equipoise.stats.inversion import GREATER, LESS
 
 __all__ = [
     "Disparities",
     "GroupedCells",
-    "JointDisparity",
     "Target",
     "Units",
     "assess",
     "disparities",
-    "joint_test",
+    "joint_covariance",
 ]
+
+
+class Law(Protocol):
+    """One-sided tests of m groups on the normal scale, and the intervals that they give."""
+
+    @property
+    def method(self) -> AnyArray:
+        """Name of the test of each group."""
+
+    @property
+    def tested(self) -> BoolArray:
+        """Which groups have a test."""
+
+    def signed_root(self, null: FloatArray, which: IntArray, tail: int) -> FloatArray:
+        """Roots at `null` of the groups numbered `which`; see `equipoise.stats.inversion`."""
+
+    def interval(self, critical: float) -> tuple[FloatArray, FloatArray]:
+        """Disparities whose roots are at most `critical` in size."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,15 +79,16 @@ class Disparities:
     confidence_level : float
         Of the interval.
     status : array of str
-        "ok"; "empty": the metric is not defined on any row of the group; "too_small": fewer than
-        10 rows of a real-valued metric in group or target (50 by moments alone); "degenerate": no
-        variation, or a ratio to zero; "vacuous": the group is its own target; "impossible": the
-        same with a null that cannot hold; "hull": the null is outside the range of the data, and
-        the p-value is that of the Euclidean likelihood (none with "plug_in"); "unbounded": tested,
-        but no finite interval.
+        "ok"; "empty": the metric is not defined on any row of the group; "too_few_units": fewer
+        than 4 effective units in group or target; "degenerate": no variation, or a ratio to zero;
+        "vacuous": the group is its own target; "impossible": the same with a null that cannot
+        hold; "hull": the null is outside the range of the data, and the p-value is that of the
+        Euclidean likelihood (none with "plug_in"); "unbounded": tested, but no finite interval.
     method : array of str
-        "exact_binomial", "likelihood_ratio", "score", "profile_el", "adjusted_el", "el",
-        "influence_el", "influence_eel", "plug_in_el", "plug_in_eel", or "none".
+        "exact_binomial", "exact_unconditional", "saddlepoint", "few_units", "likelihood_ratio",
+        "profile_el", "el", "influence_el", "influence_eel", "plug_in_el", "plug_in_eel", or "none".
+    units : UnitCounts, optional
+        Independent units of groups and targets; None for counts of independent rows.
     plug_in_weight : array of shape (m,)
         Variance of the disparity over the variance that the plug-in method assumes; its statistic
         is this number times chi-square. 1 for a known target.
@@ -93,11 +108,9 @@ class Disparities:
     confidence_level: float
     status: AnyArray
     method: AnyArray
+    units: UnitCounts | None
     plug_in_weight: FloatArray
-    _sums: Comparison = field(repr=False)
-    _rows: RowRoots | None = field(repr=False)
-    _low: FloatArray = field(repr=False)
-    _high: FloatArray = field(repr=False)
+    _law: Law = field(repr=False)
     _cells: "GroupedCells | None" = field(repr=False)
 
     @property
@@ -121,8 +134,7 @@ class Disparities:
         """
         which = np.flatnonzero(self.tested)
         result = np.full(len(self.n), np.nan)
-        root = signed_root(self.method, self._sums, self._rows, finite=True)
-        result[which] = root(np.full(len(which), float(null)), which, tail)
+        result[which] = self._law.signed_root(np.full(len(which), float(null)), which, tail)
         return result
 
     def p_greater(self, margin: float) -> FloatArray:
@@ -205,14 +217,7 @@ class Disparities:
         -------
         low, high : array of shape (m,)
         """
-        return invert(
-            signed_root(self.method, self._sums, self._rows, finite=False),
-            np.where(self.tested, self.estimate, np.nan),
-            self.se,
-            critical=critical,
-            low=self._low,
-            high=self._high,
-        )
+        return self._law.interval(critical)
 
     def covariance(self) -> FloatArray:
         """Covariance matrix of the estimates, from influence functions.
@@ -221,11 +226,16 @@ class Disparities:
         -------
         array of shape (m, m)
         """
+        return self.cells.covariance()
+
+    @property
+    def cells(self) -> "GroupedCells":
+        """The cells that the groups share."""
         if self._cells is None:
             raise InvalidParameterError(
                 "The covariance of disparities needs the cells that their groups share."
             )
-        return self._cells.covariance()
+        return self._cells
 
     def plug_in_coverage(self, confidence_level: float = 0.95) -> FloatArray:
         """Coverage of the plug-in interval that claims `confidence_level`.
@@ -267,7 +277,27 @@ class GroupedCells:
 
     def covariance(self) -> FloatArray:
         """Covariance matrix of the disparities, of shape (m, m)."""
-        return covariance(self.moments, self.membership, self.target, self.comparison)
+        return covariance(self.moments, self.membership, self.target, [self.comparison])
+
+
+def joint_covariance(found: Sequence[Disparities], moments: CellMoments) -> FloatArray:
+    """Covariance matrix of disparities of several metrics in the same groups.
+
+    Parameters
+    ----------
+    found : sequence of M Disparities
+        Each of m groups of the same cells, compared with the same target.
+    moments : CellMoments
+        Sums of the (u, w) of the metrics, one metric after the other, in those cells.
+
+    Returns
+    -------
+    array of shape (M * m, M * m)
+        All groups of the first metric come first.
+    """
+    first = found[0].cells
+    comparisons = [one.cells.comparison for one in found]
+    return covariance(moments, first.membership, first.target, comparisons)
 
 
 def disparities(
@@ -300,14 +330,11 @@ def disparities(
         True when u and w are 0 or 1 with u <= w, without weights or clusters: the sums are then
         counts and sufficient.
     method : {"auto", "el", "eel", "plug_in"}
-        "auto": for 0/1 metrics an exact binomial test when a count is below 5, the score test when
-        one is below 10 and the target is estimated, and otherwise the likelihood ratio (known or
-        disjoint target) or influence-function empirical likelihood (overlap); for real-valued
-        metrics profile empirical likelihood when the target is disjoint, adjusted below 100 rows,
-        and otherwise influence-function empirical likelihood. "el": the same without the
-        small-sample rules. "eel": Euclidean likelihood, from moments alone. "plug_in": the method
-        of [1]_, which takes an estimated target as known; `plug_in_coverage` tells what that
-        costs.
+        "auto": a function of the sums. For 0/1 metrics of independent rows the exact binomial test
+        of a known target and the law of a pair of rates (`RateLaw`); otherwise the law of a
+        contrast of means of few units (`MeanComparison`). "el": empirical likelihood; "eel":
+        Euclidean likelihood, from moments alone; both with the F law. "plug_in": the method of
+        [1]_, which takes an estimated target as known; `plug_in_coverage` tells what that costs.
     scale : {"difference", "ratio"}
         Group minus target, or group over target.
     null : float, optional
@@ -332,7 +359,8 @@ def disparities(
 
     References
     ----------
-    .. [1] Empirical likelihood-based fairness auditing (ELFA).
+    .. [1] J. Tang, C. Xie, X. Zeng and L. Zhu (2026), Empirical likelihood-based fairness auditing:
+       distribution-free certification and flagging. doi:10.48550/arXiv.2601.20269
 
     Examples
     --------
@@ -347,9 +375,9 @@ def disparities(
     >>> caucasian = Target(kind="reference", cells=np.array([False, True]))
     >>> gap = disparities(cells, np.array([[True], [False]]), caucasian, binary=True)
     >>> print(f"{gap.estimate[0]:.4f} [{gap.ci_low[0]:.4f}, {gap.ci_high[0]:.4f}]")
-    0.0384 [-0.0002, 0.0772]
+    0.0384 [-0.0007, 0.0778]
     >>> print(f"{gap.p_value[0]:.4f}")
-    0.0510
+    0.0545
 
     A gap of 3.8 points, not quite significant at 5%. Taking the Caucasian rate as known would
     claim 95% and deliver
@@ -358,15 +386,21 @@ def disparities(
     0.696
     """
     c = compare(moments, membership, target, scale=scale, n=n)
+    if moments.cross is not None and moments.shared is None and units is not None:
+        moments = share_units(moments, units, membership, target)
     rows = None
-    if units is not None and not binary:
+    if units is not None and not binary and method in {"el", "plug_in"}:
         rows = RowRoots(units=units, comparison=c, membership=membership, target=target)
+    means = None
+    if not (binary and method in {"auto", "plug_in"}):
+        means = MeanComparison.of_cells(moments, membership, target, scale=scale)
     return assess(
         c,
         binary=binary,
         method=method,
         null=null,
         confidence_level=confidence_level,
+        means=means,
         rows=rows,
         cells=GroupedCells(moments=moments, membership=membership, target=target, comparison=c),
     )
@@ -379,10 +413,11 @@ def assess(
     method: DisparityMethod = "auto",
     null: float | None = None,
     confidence_level: float = 0.95,
+    means: MeanComparison | None = None,
     rows: RowRoots | None = None,
     cells: GroupedCells | None = None,
 ) -> Disparities:
-    """Choose the statistic of each group, test it and invert it.
+    """Choose the law of each group, test it and invert it.
 
     Parameters
     ----------
@@ -390,6 +425,8 @@ def assess(
         Sums of groups and targets.
     binary, method, null, confidence_level : optional
         As in `disparities`.
+    means : MeanComparison, optional
+        The same groups as contrasts of means; needed unless counts decide.
     rows : RowRoots, optional
         Rows of a real-valued metric.
     cells : GroupedCells, optional
@@ -404,35 +441,37 @@ def assess(
     full = comparison
     natural = 1.0 if full.scale == "ratio" else 0.0
     value = natural if null is None else check_number("null", null)
-    c = full.as_known() if method == "plug_in" else full
-    if rows is not None:
-        rows = None if method == "eel" else replace(rows, comparison=c)
-    status = group_status(full, rows, binary=binary, null=value, natural=natural)
-    chosen = choose_statistic(c, rows, method, binary=binary)
-    # Objects: a numpy string array would cut names to the length of the longest chosen so far.
-    code = np.where(status == "ok", chosen, "none").astype(object)
-    status, code = outside_hull(code, status, c, rows, value, method)
-    inverted = signed_root(code, c, rows, finite=False)
-    root = signed_root(code, c, rows, finite=True)
+    status = _status(full, means, impossible=value != natural)
+    law: Law
+    if means is not None and method == "auto":
+        law, status = means, np.where(means.tested | (status != "ok"), status, "degenerate")
+    elif method == "auto":
+        law = RateLaw.of(full, status == "ok")
+    else:
+        c = full.as_known() if method == "plug_in" else full
+        law = LikelihoodLaw.of(
+            c,
+            None if rows is None else replace(rows, comparison=c),
+            method,
+            binary=binary,
+            tested=status == "ok",
+            df=np.full(len(c.n), np.inf) if means is None else means.units().df,
+            null=value,
+        )
+        status = np.where(law.hull, "hull", status)
+    code = np.where((status == "ok") | (status == "hull"), law.method, "none")
     tested = code != "none"
-    low, high = possible_range(code, c, binary=binary)
-    estimate, se = full.estimate, full.se
-    ends = invert(
-        inverted,
-        np.where(tested, estimate, np.nan),
-        se,
-        critical=float(special.ndtri((1.0 + level) / 2.0)),
-        low=low,
-        high=high,
-    )
-    bounded = np.isfinite(ends[0]) & np.isfinite(ends[1])
+    low, high = law.interval(float(special.ndtri((1.0 + level) / 2.0)))
+    low, high = (np.where(tested, end, np.nan) for end in (low, high))
+    bounded = np.isfinite(low) & np.isfinite(high)
     status = np.where(tested & ~bounded & (status == "ok"), "unbounded", status)
-    statistic, p_value = _two_sided(root, value, tested)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        weight = (se / full.as_known().se) ** 2
+    statistic, p_value = _two_sided(law, value, tested)
+    known = full.as_known()
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        weight = (full.se / known.se) ** 2
     return Disparities(
-        estimate=estimate,
-        se=se,
+        estimate=full.estimate,
+        se=full.se if means is None else _standard_error(means, full),
         group_value=full.group_value,
         target_value=full.target_value,
         n=full.n,
@@ -440,18 +479,41 @@ def assess(
         null=value,
         statistic=statistic,
         p_value=p_value,
-        ci_low=ends[0],
-        ci_high=ends[1],
+        ci_low=low,
+        ci_high=high,
         confidence_level=level,
         status=status,
-        method=code,
+        method=code.astype(object),
+        units=None if means is None else means.units(),
         plug_in_weight=weight,
-        _sums=c,
-        _rows=rows,
-        _low=low,
-        _high=high,
+        _law=law,
         _cells=cells,
     )
+
+
+def _status(c: Comparison, means: MeanComparison | None, *, impossible: bool) -> AnyArray:
+    """Why a group has no test, or "ok"."""
+    status = np.full(len(c.n), "ok", dtype="<U13")
+    if means is not None:
+        found = means.status
+        status[(found == "no-variation") | (found == "no-ratio")] = "degenerate"
+        status[found == "too-few-units"] = "too_few_units"
+        status[found == "empty"] = "empty"
+    if c.scale == "ratio":
+        status[c.target_value == 0.0] = "degenerate"
+    if c.target.any():
+        status[~(c.target[:, 1] > 0)] = "empty"
+    status[c.same] = "impossible" if impossible else "vacuous"
+    status[~(c.group[:, 1] > 0)] = "empty"
+    return status
+
+
+def _standard_error(means: MeanComparison, c: Comparison) -> FloatArray:
+    """Of the estimate, unbiased; on the ratio scale that of the contrast at the estimate."""
+    if c.scale == "difference":
+        return means.law(0.0).se
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(means.law(c.estimate).se / np.abs(c.target_value))
 
 
 def _check_order(low: float, high: float) -> None:
@@ -461,10 +523,11 @@ def _check_order(low: float, high: float) -> None:
         )
 
 
-def _two_sided(root: SignedRoot, null: float, tested: BoolArray) -> tuple[FloatArray, FloatArray]:
+def _two_sided(law: Law, null: float, tested: BoolArray) -> tuple[FloatArray, FloatArray]:
     which = np.flatnonzero(tested)
     at_null = np.full(len(which), null)
-    smaller = np.minimum(-root(at_null, which, GREATER), root(at_null, which, LESS))
+    above, below = (law.signed_root(at_null, which, tail) for tail in (GREATER, LESS))
+    smaller = np.minimum(-above, below)
     statistic, p_value = np.full(len(tested), np.nan), np.full(len(tested), np.nan)
     # Exact tails overlap, so that both can exceed one half.
     statistic[which] = np.minimum(smaller, 0.0) ** 2

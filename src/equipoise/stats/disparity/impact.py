@@ -26,16 +26,16 @@ import numpy as np
 from scipy import special
 
 from equipoise._checks import check_finite, check_fraction, check_number
-from equipoise._typing import AnyArray, BoolArray, FloatArray, IntArray, Rng, Scale
+from equipoise._typing import AnyArray, BoolArray, Extreme, FloatArray, IntArray, Rng, Scale
 from equipoise.exceptions import GroupTooSmallError, InvalidParameterError
 from equipoise.stats.disparity.category_means import CategoryMeans
 from equipoise.stats.disparity.extremes import (
-    Extreme,
     ExtremeComparison,
     compare_counts_with_extreme,
     compare_means_with_extreme,
     permutation_p_value,
 )
+from equipoise.stats.summary import Interval
 
 __all__ = [
     "Companions",
@@ -51,9 +51,7 @@ __all__ = [
     "readings",
 ]
 
-Reading: TypeAlias = Literal[
-    "nobody selected", "below", "lower, at least", "lower", "at least", "not settled"
-]
+Reading: TypeAlias = Literal["beyond", "apart, within", "apart", "within", "not settled"]
 
 TWO_STANDARD_DEVIATIONS = 1.96
 """What "two or three standard deviations" is read as."""
@@ -373,41 +371,45 @@ def observed_below(
 
 
 def readings(
-    low: FloatArray, high: FloatArray, *, threshold: float = 0.8, nobody: bool = False
+    low: FloatArray, high: FloatArray, threshold: float = 0.8, *, natural: float = 1.0
 ) -> tuple[Reading, ...]:
-    """What a joint interval of an impact ratio shows about one threshold.
+    """What a joint interval of a disparity to the highest category shows about one threshold.
 
     Parameters
     ----------
     low, high : array of shape (m,)
         Joint interval.
     threshold : float, default 0.8
-        Four fifths.
-    nobody : bool, default False
-        Whether nobody was selected at all.
+        Four fifths; above `natural` the disparities are those to the lowest category.
+    natural : float, default 1
+        Value of no disparity: 1 for ratios, 0 for differences.
 
     Returns
     -------
     tuple of str
-        "below": shown below the threshold; "lower, at least": shown lower than the highest, and at
-        least the threshold; "lower": shown lower, the threshold not settled; "at least": compatible
-        with equality, and shown at least the threshold; "not settled": compatible with both.
+        "beyond": shown beyond the threshold; "apart, within": shown to differ from the highest, and
+        within the threshold; "apart": shown to differ, the threshold not settled; "within":
+        compatible with equality, and shown within the threshold; "not settled": compatible with
+        both.
 
     Examples
     --------
     >>> readings(np.array([0.5, 0.85, 0.6]), np.array([0.7, 1.0, 1.0]))
-    ('below', 'at least', 'not settled')
+    ('beyond', 'within', 'not settled')
     """
-    result: list[Reading] = ["nobody selected"] * (len(low) if nobody else 0)
-    if nobody:
-        return tuple(result)
-    for least, most in zip(low, high, strict=True):
-        if most < threshold:
-            result.append("below")
-        elif most < 1.0:
-            result.append("lower, at least" if least >= threshold else "lower")
+    result: list[Reading] = []
+    up = threshold > natural
+    for one, two in zip(low, high, strict=True):
+        # Read from no disparity outwards, on either side of it.
+        near, far, limit, none = (
+            (-one, -two, -threshold, -natural) if up else (two, one, threshold, natural)
+        )
+        if near < limit:
+            result.append("beyond")
+        elif near < none:
+            result.append("apart, within" if far >= limit else "apart")
         else:
-            result.append("at least" if least >= threshold else "not settled")
+            result.append("within" if far >= limit else "not settled")
     return tuple(result)
 
 
@@ -477,7 +479,7 @@ class ImpactRatioTest:
         """
         return self._whole(self.comparison.p_values(null))
 
-    def confidence_interval(self, confidence_level: float = 0.95) -> tuple[FloatArray, FloatArray]:
+    def confidence_interval(self, confidence_level: float = 0.95) -> Interval:
         """Intervals that cover together, whichever category is truly the extreme one.
 
         Parameters
@@ -487,13 +489,13 @@ class ImpactRatioTest:
 
         Returns
         -------
-        low, high : array of shape (m,)
+        Interval
         """
         low, high = self.comparison.confidence_interval(confidence_level)
-        return self._whole(low), self._whole(high)
+        return Interval(self._whole(low), self._whole(high))
 
     def __str__(self) -> str:
-        low, high = self.confidence_interval()
+        low, high = map(np.asarray, self.confidence_interval())
         p = self.p_values()
         name = "ratio" if self.comparison.scale == "ratio" else "difference"
         width = max(8, *(len(label) for label in self.categories))

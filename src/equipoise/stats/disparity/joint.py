@@ -6,23 +6,31 @@ or a union beside its parts, adds no hypothesis. Degrees of freedom are therefor
 rounding noise exactly under the null.
 """
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import linalg, sparse, special
 
 from equipoise._checks import check_option
 from equipoise._typing import AnyArray, DisparityMethod, FloatArray, IntArray
-from equipoise.moments import CellMoments
+from equipoise.moments import CellMoments, some_cells
 from equipoise.stats.binomial import deviance
+from equipoise.stats.disparity.gaps import Disparities, disparities
 from equipoise.stats.disparity.likelihoods import Samples, joint_likelihood, likelihood, profile
+from equipoise.stats.disparity.means import MeanComparison
 from equipoise.stats.disparity.references import Target, cross_products, target_mask
-from equipoise.stats.disparity.row_roots import Units
+from equipoise.stats.disparity.row_roots import Units, share_units
+from equipoise.stats.multiplicity import correlations
+from equipoise.stats.small_samples import MIN_DF, MIN_UNITS, quotient
+from equipoise.stats.small_samples import joint_test as sum_of_squares
+from equipoise.stats.sparse_counts import equal_rates_test, smallest_expected_count
 
-__all__ = ["JointDisparity", "joint_test"]
+__all__ = ["JointDisparity", "finest_cells", "joint_test"]
 
 _SPARSE_BELOW = 5.0
+MANY_UNITS = 20.0
+"""Effective units of every atom from which groups that overlap have the chi-square law."""
 # Beyond this the dual problem is dense and slow; first and second moments decide.
 _LARGEST_DUAL = 200
 # Entries of a membership matrix below which dense arrays are faster.
@@ -36,9 +44,10 @@ class JointDisparity:
     Parameters
     ----------
     statistic : float
-        Chi-square with `df` degrees of freedom under the null; NaN when nothing can be tested.
+        Chi-square with `df` degrees of freedom under the null, up to few units; NaN when nothing
+        can be tested, and for Bonferroni.
     df : int
-        Independent hypotheses among the groups.
+        Independent hypotheses among the groups; for Bonferroni the groups tested.
     p_value : float
         NaN when nothing can be tested.
     n_groups, n_atoms : int
@@ -47,8 +56,10 @@ class JointDisparity:
         "ok"; "vacuous": no hypothesis is left; "hull": the null is outside the convex hull and the
         statistic is that of the Euclidean likelihood.
     method : str
-        "profile_el", "influence_el", "el", "score", "influence_eel", "plug_in_el", "plug_in_eel"
-        or "none".
+        Of counts: "pair", "binomial", "enumeration", "monte_carlo", "moments" (see
+        `equal_rates_test`) or "score"; of means: "sum_of_squares", "roots"; of likelihoods:
+        "profile_el", "influence_el", "el", "influence_eel", "plug_in_el", "plug_in_eel".
+        "bonferroni": the smallest p-value of a group times their number. "none" without a test.
     """
 
     statistic: float
@@ -101,7 +112,7 @@ def joint_test(
     binary: bool,
     method: DisparityMethod = "auto",
     units: Units | None = None,
-    use: AnyArray | None = None,
+    found: Disparities | None = None,
 ) -> JointDisparity:
     r"""Test that no group differs from its target.
 
@@ -117,13 +128,11 @@ def joint_test(
     binary : bool
         True when u and w are 0 or 1 without weights or clusters.
     method : {"auto", "el", "eel", "plug_in"}
-        As in `disparities`. "auto" takes the score (Pearson) statistic of a 0/1 metric when an
-        atom has fewer than 5 ones or zeros.
+        As in `disparities`.
     units : Units, optional
         The rows, for empirical likelihood of real-valued metrics.
-    use : array of shape (m,), optional
-        Groups to test, for instance those with `Disparities.status` "ok"; all by default. Groups
-        without rows and groups equal to their target never count.
+    found : Disparities, optional
+        The same groups one by one: those without a test do not count. Computed if it is not given.
 
     Returns
     -------
@@ -132,14 +141,21 @@ def joint_test(
     Notes
     -----
     With A the incidence matrix of atoms and groups and r that of the reference, the degrees of
-    freedom are rank(A), less one when the target is estimated and r is in the span of A.
+    freedom are rank(A), less one when the target is estimated and r is in the span of A. When the
+    null makes all atoms equal, 0/1 metrics have the test of `equal_rates_test` where an expected
+    count is below 5 and Pearson's elsewhere; other metrics the sum of squares of the roots of the
+    atoms, each against the others, while every atom has enough units. Otherwise, and against an
+    external estimate, the roots of the groups and the correlation of their estimates make one
+    quadratic form if every atom has 20 effective units (expected counts of 5, for 0/1 metrics);
+    with fewer the smallest p-value of a group counts (Bonferroni).
 
     *Deviations from* [1]_: condition C5 (a regular covariance matrix) fails at the null for any
     nested collection or partition, the paper's own among them; here the rank is structural.
 
     References
     ----------
-    .. [1] Empirical likelihood-based fairness auditing (ELFA).
+    .. [1] J. Tang, C. Xie, X. Zeng and L. Zhu (2026), Empirical likelihood-based fairness auditing:
+       distribution-free certification and flagging. doi:10.48550/arXiv.2601.20269
 
     Examples
     --------
@@ -151,42 +167,217 @@ def joint_test(
     >>> cells = CellMoments.from_rows(np.stack([y, np.ones(300)], axis=1), school)
     >>> test = joint_test(cells, np.eye(3, dtype=bool), Target(kind="population"), binary=True)
     >>> print(f"{test.statistic:.3f} on {test.df} degrees of freedom, p = {test.p_value:.3f}")
-    5.005 on 2 degrees of freedom, p = 0.082
+    5.024 on 2 degrees of freedom, p = 0.081
 
     Three groups make two comparisons; the evidence is weak.
     """
     check_option("method", method, DisparityMethod)
+    if found is None:
+        found = disparities(moments, membership, target, binary=binary, method=method, units=units)
     if target.kind == "rest":
         target = Target(kind="population")
     plug_in = method == "plug_in"
     large = np.prod(membership.shape) > _DENSE
     groups = sparse.csc_array(membership, dtype=np.float64) if large else _dense(membership)
-    design = _design(moments, groups, target, use, plug_in=plug_in)
+    design = _design(moments, groups, target, found.tested, plug_in=plug_in)
     if not len(design.basis):
         return _report(np.nan, design, "vacuous", "none")
+    if method == "auto" and binary:
+        return _of_rates(moments, design, target, found)
+    means = None if plug_in else _atom_means(finest_cells(moments, units), design, target)
+    if method == "auto":
+        return _of_means(moments, design, means, found)
     euclidean = "plug_in_eel" if plug_in else "influence_eel"
+    few = _FewUnits(np.inf, 1.0) if plug_in else _few_units(means, design, moments)
+    if few is None:
+        return _bonferroni(found, design)
     moderate = len(design.basis) <= _LARGEST_DUAL and target.kind != "external"
-    if binary and method != "eel":
+    statistic, name = np.inf, euclidean
+    if binary and method != "eel" and moderate:
         ones, n = design.by_atom(moments.total)
-        sparse_atoms = min(ones.min(), (n - ones).min()) < _SPARSE_BELOW
-        if not moderate or (method == "auto" and sparse_atoms):
-            return _report(_score(ones, n, design, target), design, "ok", "score")
         statistic, name = _from_counts(ones, n, design)
     elif units is not None and method != "eel" and moderate:
         statistic, name = _from_rows(units, design)
-    else:
-        return _report(_euclidean(moments, groups, target, design), design, "ok", euclidean)
-    if np.isinf(statistic):
-        return _report(_euclidean(moments, groups, target, design), design, "hull", euclidean)
-    return _report(statistic, design, "ok", "plug_in_el" if plug_in else name)
+    if np.isfinite(statistic):
+        return _report(statistic, design, "ok", "plug_in_el" if plug_in else name, few)
+    outside = method != "eel" and moderate and (binary or units is not None)
+    statistic = _euclidean(moments, groups, target, design)
+    return _report(statistic, design, "hull" if outside else "ok", euclidean, few)
 
 
-def _report(statistic: float, design: _Design, status: str, method: str) -> JointDisparity:
+def _of_rates(
+    moments: CellMoments, design: _Design, target: Target, found: Disparities
+) -> JointDisparity:
+    """Test counts of independent rows: by their own law where they are few."""
+    ones, n = (sums.round() for sums in design.by_atom(moments.total))
+    rate = design.theta if design.known else None
+    possible = rate is None or 0.0 < rate < 1.0
+    if not possible:
+        return _bonferroni(found, design)
+    few = smallest_expected_count(ones, n, rate) < _SPARSE_BELOW
+    alone = design.saturated and target.kind != "external"
+    if few and not alone:
+        return _bonferroni(found, design)
+    if alone and (few or len(design.basis) == 1):
+        test = equal_rates_test(ones, n, rate=rate)
+        return JointDisparity(
+            statistic=test.statistic,
+            df=test.df,
+            p_value=test.p_value,
+            n_groups=design.n_groups,
+            n_atoms=design.n_atoms,
+            status="ok",
+            method=test.method,
+        )
+    return _report(_score(ones, n, design, target), design, "ok", "score")
+
+
+def _of_means(
+    moments: CellMoments, design: _Design, means: MeanComparison | None, found: Disparities
+) -> JointDisparity:
+    """Test means of few units: the squares of the roots of the atoms."""
+    if means is None:
+        return _of_roots(moments, design, found)
+    if not means.tested.all():
+        return _bonferroni(found, design)
+    share = None if design.known else design.by_atom(moments.total)[1]
+    test = sum_of_squares(means.root(0.0), share=share)
+    return JointDisparity(
+        statistic=float(test.statistic),
+        df=int(test.df),
+        p_value=float(test.p_value),
+        n_groups=design.n_groups,
+        n_atoms=design.n_atoms,
+        status="ok",
+        method=test.method,
+    )
+
+
+def _of_roots(moments: CellMoments, design: _Design, found: Disparities) -> JointDisparity:
+    """Test groups that overlap in any way: the roots and the correlation of the estimates."""
+    if not _many_units(moments, design):
+        return _bonferroni(found, design)
+    chosen = np.ix_(design.basis, design.basis)
+    root = found.root(found.null)[design.basis]
+    statistic = _quadratic(root, correlations(found.covariance()[chosen]))
+    return _report(statistic, design, "ok", "roots")
+
+
+def _many_units(moments: CellMoments, design: _Design) -> bool:
+    """Whether every atom has so many effective units that chi-square is the law."""
+    w, square = design.by_atom(np.stack([moments.total[:, 1], moments.product[:, 1, 1]], axis=1))
+    return bool((w**2 >= MANY_UNITS * square).all())
+
+
+def finest_cells(moments: CellMoments, units: Units | None = None) -> CellMoments:
+    """Return the cells with the sums of shared units by cell, where they are known.
+
+    Parameters
+    ----------
+    moments : CellMoments
+        Sums of (u, w) in K cells.
+    units : Units, optional
+        The rows.
+
+    Returns
+    -------
+    CellMoments
+    """
+    shared, size = moments.shared, len(moments.n)
+    if moments.cross is None:
+        return moments
+    if units is not None:
+        return share_units(moments, units, np.eye(size), Target(kind="population"))
+    if shared is None or shared.reference:
+        return replace(moments, shared=None)
+    # Subgroups that fix every key come last, in the order of the cells.
+    return replace(moments, shared=shared.take(np.arange(size) + len(shared.side) - size))
+
+
+def _atom_means(moments: CellMoments, design: _Design, target: Target) -> MeanComparison | None:
+    """Each atom against the others, or the known value; None where that is not the null."""
+    if not design.saturated or target.kind == "external":
+        return None
+    against = Target(kind="known", value=design.theta) if design.known else Target(kind="rest")
+    cells = np.flatnonzero(design.atom >= 0)
+    if moments.cross is None:
+        atoms = sparse.csc_array(
+            (np.ones(len(cells)), (np.arange(len(cells)), design.atom[cells])),
+            shape=(len(cells), design.n_atoms),
+        )
+        return MeanComparison.of_cells(some_cells(moments, cells), atoms, against)
+    alone = len(cells) == len(moments.n) == design.n_atoms
+    if not alone or moments.shared is None:
+        return None
+    ordered = replace(moments, shared=moments.shared.take(np.argsort(design.atom)))
+    return MeanComparison.of_cells(ordered, np.eye(len(cells)), against)
+
+
+def _few_units(
+    means: MeanComparison | None, design: _Design, moments: CellMoments
+) -> "_FewUnits | None":
+    """Law of a likelihood of atoms; None where one has too few units."""
+    if means is None:
+        return _FewUnits(np.inf, 1.0) if _many_units(moments, design) else None
+    own = means.group != 0
+    n_eff, variance, df = (
+        part[own] for part in (means.sides.n_eff, means.sides.variance, means.sides.df)
+    )
+    if (n_eff < MIN_UNITS - 1e-9).any() or (df < MIN_DF - 1e-9).any():
+        return None
+    if moments.cross is not None:
+        # Units span atoms: one covariance matrix, Hotelling's law.
+        left = moments.n_units - len(design.basis)
+        return _FewUnits(left, moments.n_units / left) if left >= MIN_UNITS else None
+    # Welch (1951): the part of an atom in the common mean, and the degrees of its variance.
+    weight = quotient(1.0, variance)
+    part = np.zeros_like(weight) if design.known else weight / weight.sum()
+    spread = float(np.sum((1.0 - part) ** 2 / df))
+    k = len(weight)
+    if design.known:
+        # A sum of F(1, df): its mean and variance to the first order in 1 / df.
+        return _FewUnits(k * k / spread, 1.0 + 2.0 * spread / k)
+    correction = 1.0 + 2.0 * (k - 2.0) / (k * k - 1.0) * spread
+    return _FewUnits((k * k - 1.0) / (3.0 * spread), correction)
+
+
+class _FewUnits(NamedTuple):
+    """Degrees of freedom of the denominator, and what the statistic is divided by."""
+
+    df: float
+    factor: float
+
+
+def _bonferroni(found: Disparities, design: _Design) -> JointDisparity:
+    p = found.p_value[found.tested]
+    return JointDisparity(
+        statistic=np.nan,
+        df=len(p),
+        p_value=float(min(p.min() * len(p), 1.0)),
+        n_groups=design.n_groups,
+        n_atoms=design.n_atoms,
+        status="ok",
+        method="bonferroni",
+    )
+
+
+def _report(
+    statistic: float,
+    design: _Design,
+    status: str,
+    method: str,
+    few: _FewUnits | None = None,
+) -> JointDisparity:
     df = len(design.basis)
+    p_value = np.nan
+    if df and few is not None and np.isfinite(few.df):
+        p_value = float(special.fdtrc(df, few.df, statistic / df / few.factor))
+    elif df:
+        p_value = float(special.chdtrc(df, statistic))
     return JointDisparity(
         statistic=float(statistic),
         df=df,
-        p_value=float(special.chdtrc(df, statistic)) if df else np.nan,
+        p_value=p_value,
         n_groups=design.n_groups,
         n_atoms=design.n_atoms,
         status=status,

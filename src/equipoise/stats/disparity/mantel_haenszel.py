@@ -8,6 +8,7 @@ References
 ----------
 .. [1] N. Mantel and W. Haenszel (1959), Statistical aspects of the analysis of data from
    retrospective studies of disease, Journal of the National Cancer Institute 22, 719-748.
+   doi:10.1093/jnci/22.4.719
 .. [2] J. Robins, N. Breslow and S. Greenland (1986), Estimators of the Mantel-Haenszel variance
    consistent in both sparse data and large-strata limiting models, Biometrics 42, 311-323.
    doi:10.2307/2531052
@@ -228,7 +229,8 @@ class StratumCounts:
         Parameters
         ----------
         correct : bool, default False
-            Yates' correction, as in R's `mantelhaen.test` by default.
+            Yates' correction, as in R's `mantelhaen.test` by default: none where the observed
+            number is within one half of the expected one.
 
         Returns
         -------
@@ -237,8 +239,8 @@ class StratumCounts:
         n, ones = self.size, self.x1 + self.x0
         gap = abs(float((self.x1 - self.n1 * ones / n).sum()))
         variance = float((self.n1 * self.n0 * ones * (n - ones) / (n**2 * (n - 1.0))).sum())
-        if correct:
-            gap = max(gap - 0.5, 0.0) if gap >= 0.5 else 0.0
+        if correct and gap >= 0.5:
+            gap -= 0.5
         return ChiSquare(statistic=gap**2 / variance if variance > 0.0 else 0.0, df=1)
 
     def exact_p_value(self) -> float:

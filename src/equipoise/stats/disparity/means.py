@@ -5,12 +5,16 @@ shares some rows with the group. In every case group and target are averages of 
 with rows in common with none, and the disparity is a contrast of their means; see `small_samples`.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
-from equipoise._typing import AnyArray, FloatArray, IntArray, Scale
+from equipoise._typing import AnyArray, BoolArray, FloatArray, IntArray, Scale
+from equipoise.exceptions import InvalidParameterError
+from equipoise.moments import CellMoments
+from equipoise.stats.disparity.references import Target, target_mask
 from equipoise.stats.inversion import invert
 from equipoise.stats.small_samples import (
     Contrast,
@@ -20,12 +24,43 @@ from equipoise.stats.small_samples import (
     ShapeRule,
     combine,
     contrast_law,
+    pooled_shape,
     quotient,
     side_contrast,
 )
 from equipoise.stats.unit_sums import CrossSums, UnitSums
 
-__all__ = ["MeanComparison"]
+__all__ = ["MeanComparison", "UnitCounts"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitCounts:
+    """Independent units of m groups and their targets.
+
+    Parameters
+    ----------
+    n, n_eff : array of shape (m,)
+        Units of the group, and effective ones.
+    n_target, n_eff_target : array of shape (m,)
+        The same of what it is compared with; infinite for a number.
+    df : array of shape (m,)
+        Degrees of freedom of the comparison.
+    shape : array of str
+        How skewness was taken out: "checked", "borrowed" or "none".
+    borrowed : array of shape (m,)
+        Units that the shape is pooled over.
+    skewness : array of shape (m,)
+        Largest absolute skewness of unit means on a side, its own.
+    """
+
+    n: FloatArray
+    n_eff: FloatArray
+    n_target: FloatArray
+    n_eff_target: FloatArray
+    df: FloatArray
+    shape: AnyArray
+    borrowed: FloatArray
+    skewness: FloatArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +84,8 @@ class MeanComparison:
         How group and target are compared.
     shape : {"checked", "borrowed", "none"}
         As in `contrast_law`.
+    borrowed : array
+        Units that the shape is pooled over.
     """
 
     sides: Contrast
@@ -58,6 +95,7 @@ class MeanComparison:
     links: Links | None = None
     scale: Scale = "difference"
     shape: ShapeRule = "checked"
+    borrowed: FloatArray = field(default_factory=lambda: np.asarray(np.inf))
 
     @classmethod
     def with_known(
@@ -96,6 +134,7 @@ class MeanComparison:
             constant=Contrast.constant(value, se=se),
             scale=scale,
             shape=rule,
+            borrowed=shape.n,
         )
 
     @classmethod
@@ -141,6 +180,7 @@ class MeanComparison:
             links=None if cross is None else Links.between(sums, cross),
             scale=scale,
             shape=rule,
+            borrowed=shape.n,
         )
 
     @classmethod
@@ -186,7 +226,49 @@ class MeanComparison:
             links=None if cross is None else Links.between(sums, cross),
             scale=scale,
             shape=rule,
+            borrowed=shape.n,
         )
+
+    @classmethod
+    def of_cells(
+        cls,
+        moments: CellMoments,
+        membership: Any,
+        target: Target,
+        *,
+        scale: Scale = "difference",
+        rule: ShapeRule = "checked",
+    ) -> "MeanComparison":
+        """Groups of cells against any target.
+
+        Parameters
+        ----------
+        moments : CellMoments
+            Sums of (u, w) in K cells, of higher order too unless they are counts. Where units have
+            rows in several cells, `CellMoments.shared` must hold the groups, in their order.
+        membership : boolean matrix of shape (K, m)
+            Cells that make up each group.
+        target : Target
+            What groups are compared with.
+        scale, rule : str
+            As in the class.
+
+        Returns
+        -------
+        MeanComparison
+            The shape is pooled over the groups.
+        """
+        if moments.cross is None:
+            only, both, other = _regions(moments, membership, target)
+            cross = None
+        else:
+            only, both, other, cross = _shared_regions(moments, membership, target)
+        group = only + both
+        shape = pooled_shape(group)
+        if not target.estimated:
+            se = target.se if target.kind == "external" else 0.0
+            return cls.with_known(group, shape, target.value, se=se, scale=scale, rule=rule)
+        return cls.with_sides(only, both, other, shape, cross=cross, scale=scale, rule=rule)
 
     @property
     def group_mean(self) -> FloatArray:
@@ -276,6 +358,42 @@ class MeanComparison:
         low, high = np.zeros(estimate.shape), np.full(estimate.shape, np.inf)
         return invert(root, estimate, se, critical=critical, low=low, high=high)
 
+    @property
+    def tested(self) -> BoolArray:
+        """True where there is a test."""
+        return np.asarray(self.status == "ok")
+
+    @property
+    def method(self) -> AnyArray:
+        """Name of the law."""
+        return np.full(len(self.group), "few_units")
+
+    def signed_root(self, null: FloatArray, which: IntArray, tail: int) -> FloatArray:  # noqa: ARG002
+        """The root as `equipoise.stats.inversion` has it; both tails have the same."""
+        return self.take(which).root(null)
+
+    def units(self) -> "UnitCounts":
+        """Independent units on both sides, and what is known of the law."""
+        natural = self.law(1.0 if self.scale == "ratio" else 0.0)
+        used, other = self.group != 0, self.target * (self.group == 0) != 0
+        # Third cumulant over that of the variance, of a mean; times the root of n, of a unit.
+        lone = np.abs(quotient(self.sides.own_third, self.sides.own_variance**1.5))
+        skewness = lone * np.sqrt(self.sides.n_eff)
+
+        def least(values: FloatArray, which: BoolArray) -> FloatArray:
+            return np.asarray(np.where(which, values, np.inf).min(axis=-1, initial=np.inf))
+
+        return UnitCounts(
+            n=least(self.sides.n_units, used),
+            n_eff=least(self.sides.n_eff, used),
+            n_target=least(self.sides.n_units, other),
+            n_eff_target=least(self.sides.n_eff, other),
+            df=natural.df,
+            shape=natural.shape,
+            borrowed=np.broadcast_to(self.borrowed, natural.df.shape),
+            skewness=np.where(used | other, skewness, 0.0).max(axis=-1, initial=0.0),
+        )
+
     def take(self, index: Any) -> "MeanComparison":
         """Some of the groups."""
         constant = self.constant
@@ -293,3 +411,42 @@ class MeanComparison:
                 satterthwaite=links.satterthwaite[index],
             ),
         )
+
+
+def _regions(
+    moments: CellMoments, membership: Any, target: Target
+) -> tuple[UnitSums, UnitSums, UnitSums]:
+    """Sums of the group alone, of both and of the target alone; no unit is in two of them."""
+    sums = UnitSums.of_cells(moments).monomials
+    groups = sparse.csc_array(membership, dtype=np.float64).T.tocsr()
+    group = groups @ sums
+    if target.kind == "rest":
+        both, everyone = np.zeros_like(group), sums.sum(axis=0)
+        return _present(group), _present(both), _present(everyone - group)
+    mask = target_mask(target, moments)
+    both = groups @ (sums * mask[:, None])
+    return _present(group - both), _present(both), _present(mask @ sums - both)
+
+
+def _shared_regions(
+    moments: CellMoments, membership: Any, target: Target
+) -> tuple[UnitSums, UnitSums, UnitSums, CrossSums]:
+    """The same where units have rows in several cells."""
+    shared, m = moments.shared, membership.shape[1]
+    if shared is None or len(shared.side) < m:
+        raise InvalidParameterError(
+            "clusters with rows in several groups need the sums of every group and what is outside"
+            " it (`CellMoments.shared`)."
+        )
+    side, link = shared.side[:m].copy(), shared.link[:m]
+    side[:, 2] += shared.everyone - shared.touching[:m]
+    if target.kind == "rest":
+        side[:, 0], side[:, 1] = side[:, 1], 0.0
+        link = np.stack([np.zeros_like(link[:, 0]), link[:, 2], np.zeros_like(link[:, 0])], axis=1)
+    only, both, other = (_present(side[:, k]) for k in range(3))
+    return only, both, other, CrossSums.of_links(link)
+
+
+def _present(sums: FloatArray) -> UnitSums:
+    """Sums of sides; those without a unit are zero, not the rounding of a difference."""
+    return UnitSums.of_monomials(np.where(sums[:, :1] > 0.5, sums, 0.0))

@@ -7,21 +7,25 @@ late or did not last.
 """
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
 
 import numpy as np
 from scipy import special
 
 from equipoise._checks import check_fraction, check_number, check_option, quoted
-from equipoise._typing import Alternative, AnyArray, BoolArray, FloatArray, IntArray
+from equipoise._typing import (
+    AlarmRule,
+    Alternative,
+    AnyArray,
+    BoolArray,
+    EAdjust,
+    FloatArray,
+    IntArray,
+)
 from equipoise.exceptions import InvalidParameterError
 from equipoise.stats.disparity.gap_sequence import BatchSums, GapSequence, gap_sequence
 from equipoise.stats.sequential import ChangeDate, e_detector, e_holm
 
 __all__ = ["Alarms", "GapMonitor", "monitor_gaps", "raise_alarms"]
-
-AlarmRule: TypeAlias = Literal["ever", "arl"]
-EAdjust: TypeAlias = Literal["e-holm", "e-bh", "none"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,9 +197,10 @@ class GapMonitor:
 
     def __str__(self) -> str:
         low, high = self.confidence_interval(1.0 - self.alpha)
+        size = len(self.groups)
         title = (
-            f"Gaps of {len(self.groups)} groups after {len(self.batches)} batches; at most a "
-            f"{self.alpha:.0%} chance of any false alarm, however often one looks"
+            f"Gaps of {size} group{'s' if size > 1 else ''} after {len(self.batches)} batches; at "
+            f"most a {self.alpha:.0%} chance of any false alarm, however often one looks"
         )
         lines = [title]
         for j, group in enumerate(self.groups):

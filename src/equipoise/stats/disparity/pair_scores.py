@@ -18,7 +18,7 @@ import numpy as np
 from scipy import special
 
 from equipoise._typing import BoolArray, FloatArray, IntArray, Scale
-from equipoise.stats.binomial import difference_fit
+from equipoise.stats.binomial import difference_fit, probability, upper_tail
 from equipoise.stats.inversion import invert
 
 __all__ = ["ProportionPairs", "outer_ends", "ratio_fit"]
@@ -38,9 +38,10 @@ _ROUNDING = 1e-9
 # Positions of ratios are r / (1 + r); this one stands for infinity.
 _LAST = 1.0 - 1e-13
 _ENDS: dict[Scale, tuple[float, float]] = {"difference": (-1.0, 1.0), "ratio": (0.0, _LAST)}
+_FIRST_STEP = 0.01
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class ProportionPairs:
     """Pairs of independent binomial counts, and the scale on which their rates are compared.
 
@@ -299,7 +300,9 @@ def outer_ends(
     low, high = invert(
         scaled,
         inside,
-        np.where(np.isfinite(step), step * limit, 0.0),
+        # A ratio of zero has no rough error. A search from the far end would miss values rejected
+        # near by where the root is bounded.
+        np.where(np.isfinite(step), step, _FIRST_STEP) * limit,
         critical=1.0,
         low=np.full(len(inside), start),
         high=np.full(len(inside), end),
@@ -385,33 +388,18 @@ def _tail(few: _Sample, other: _Sample, side: FloatArray) -> FloatArray:
     from_zero = few.rate <= 0.5
     edge = np.where(from_zero, 0.0, np.maximum(few.n - _COUNTS, 0.0))
     count = edge[:, None] + np.arange(_COUNTS + 1.0)
-    chance = _probability(count, few.n[:, None], few.rate[:, None])
+    chance = probability(count, few.n[:, None], few.rate[:, None])
     # side * (step (count - x) + step' (other - x')) >= 0, solved for the other count.
     ahead = (side * few.step)[:, None] * (count - few.x[:, None])
     step = (side * other.step)[:, None]
     tiny = _ROUNDING * (np.abs(few.step) + np.abs(other.step))[:, None]
     with np.errstate(divide="ignore", invalid="ignore"):
         needed = other.x[:, None] - ahead / step
-    up = _at_least(np.ceil(needed - _ROUNDING), other.n[:, None], other.rate[:, None])
-    down = _at_least(
+    up = upper_tail(np.ceil(needed - _ROUNDING), other.n[:, None], other.rate[:, None])
+    down = upper_tail(
         other.n[:, None] - np.floor(needed + _ROUNDING), other.n[:, None], 1.0 - other.rate[:, None]
     )
     # A second rate that does not enter (ratio zero) decides nothing.
     alone = np.where(ahead >= -tiny, 1.0, 0.0)
     reach = np.where(step > 0, up, np.where(step < 0, down, alone))
     return np.asarray((chance * reach).sum(axis=1))
-
-
-def _probability(x: FloatArray, n: FloatArray, rate: FloatArray) -> FloatArray:
-    """P(X = x), zero outside 0 to n."""
-    k = np.clip(x, 0.0, n)
-    ways = special.gammaln(n + 1.0) - special.gammaln(k + 1.0) - special.gammaln(n - k + 1.0)
-    log = ways + special.xlogy(k, rate) + special.xlog1py(n - k, -rate)
-    return np.where(k == x, np.exp(log), 0.0)
-
-
-def _at_least(x: FloatArray, n: FloatArray, rate: FloatArray) -> FloatArray:
-    """P(X >= x), for any whole number x."""
-    k = np.clip(x, 1.0, np.maximum(n, 1.0))
-    inside = special.betainc(k, np.maximum(n - k, 0.0) + 1.0, rate)
-    return np.where(x <= 0, 1.0, np.where(x > n, 0.0, inside))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from scipy import special
+from scipy import optimize, special
 
 from equipoise._checks import check_fraction, check_rng
 from equipoise._typing import FloatArray, IntArray, Rng, Scale
@@ -32,7 +32,10 @@ class RangeLaw(Protocol):
         """Value that the largest absolute root of all pairs exceeds with chance 1 - level."""
 
     def one_sided(self, confidence_level: float) -> FloatArray:
-        """Of each category, value that its largest root against the others exceeds so often."""
+        """Of each category, value that the largest root against it exceeds with that chance."""
+
+    def one_sided_tail(self, root: FloatArray) -> FloatArray:
+        """Chance that the largest root against category j is at least ``root[:, j]``."""
 
 
 def range_tail(width: FloatArray, k: int) -> FloatArray:
@@ -91,15 +94,14 @@ def range_quantile(confidence_level: float, k: int) -> float:
     [1.96, 2.344, 2.948, 3.354]
     """
     level = check_fraction("confidence_level", confidence_level)
-    return _halving(lambda q: float(range_tail(np.array(q), k)) > 1.0 - level, 0.0, 60.0)
+    return _crossing(lambda q: 1.0 - level - float(range_tail(np.array(q), k)), 0.0, 60.0)
 
 
-def _halving(too_small: Callable[[float], bool], low: float, high: float) -> float:
-    """Where a condition that holds at `low` stops to hold."""
-    for _ in range(60):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if too_small(middle) else (low, middle)
-    return 0.5 * (low + high)
+def _crossing(function: Callable[[float], float], low: float, high: float) -> float:
+    """Where an increasing function is zero; `low` where it never is."""
+    if not function(low) < 0.0 < function(high):
+        return low
+    return float(optimize.brentq(function, low, high, xtol=1e-14))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,66 +143,43 @@ class IndependentLaw:
             with np.errstate(divide="ignore", invalid="ignore"):
                 ratio = np.clip(np.nan_to_num(value[:, None] / value, nan=1.0), 1e-6, 1e6)
         due = ratio**2 * variance
-        return cls(shared=due / (due + variance[:, None]))
+        total = due + variance[:, None]
+        # Two estimates without variance share alike.
+        return cls(shared=np.divide(due, total, out=np.full_like(total, 0.5), where=total > 0.0))
 
     def tail(self, root: FloatArray) -> FloatArray:
-        """Chance that the largest absolute root of all pairs is at least `root`.
-
-        Parameters
-        ----------
-        root : array
-            Largest roots.
-
-        Returns
-        -------
-        array
-        """
+        """Tukey's law, as in `RangeLaw`."""
         return range_tail(np.sqrt(2.0) * np.asarray(root), len(self.shared))
 
     def critical(self, confidence_level: float) -> float:
-        """Value that the largest absolute root of all pairs exceeds with chance 1 - level.
-
-        Parameters
-        ----------
-        confidence_level : float
-            In (0, 1).
-
-        Returns
-        -------
-        float
-        """
+        """Tukey's value, as in `RangeLaw`."""
         return range_quantile(confidence_level, len(self.shared)) / float(np.sqrt(2.0))
 
     def one_sided(self, confidence_level: float) -> FloatArray:
-        r"""Of each category, value that its largest root against the others exceeds so often.
-
-        Dunnett's law: the root against control j is :math:`b_i U - \sqrt{1 - b_i^2} U_i` with
-        :math:`b_i^2` the shared part of the variance, so that given U they are independent.
-
-        Parameters
-        ----------
-        confidence_level : float
-            In (0, 1).
-
-        Returns
-        -------
-        array of shape (k,)
-        """
+        """Dunnett's value, as in `RangeLaw`."""
         level = check_fraction("confidence_level", confidence_level)
+        return np.array([self._value(j, level) for j in range(len(self.shared))])
+
+    def one_sided_tail(self, root: FloatArray) -> FloatArray:
+        """Dunnett's law, as in `RangeLaw`."""
+        beyond = [[1.0 - self._inside(j, float(d)) for j, d in enumerate(row)] for row in root]
+        return np.clip(np.array(beyond, dtype=np.float64), 0.0, 1.0)
+
+    def _value(self, j: int, level: float) -> float:
+        return _crossing(lambda d: self._inside(j, d) - level, -20.0, 20.0)
+
+    def _inside(self, j: int, d: float) -> float:
+        r"""Chance that no root against j exceeds d.
+
+        The root is :math:`b_i U - \sqrt{1 - b_i^2} U_i` with :math:`b_i^2` the shared part of the
+        variance, so that given U the roots are independent.
+        """
+        part = np.delete(self.shared[:, j], j)
+        shared, own = np.sqrt(part), np.sqrt(1.0 - part)
         u = np.arange(-9.0, 9.0, _STEP)
         density = np.exp(-0.5 * u**2) / np.sqrt(2.0 * np.pi) * _STEP
-
-        def value(j: int) -> float:
-            part = np.delete(self.shared[:, j], j)
-            shared, own = np.sqrt(part), np.sqrt(1.0 - part)
-
-            def too_small(d: float) -> bool:
-                inside = special.log_ndtr((d + shared[:, None] * u) / own[:, None]).sum(axis=0)
-                return float(density @ np.exp(inside)) < level
-
-            return _halving(too_small, -20.0, 20.0)
-
-        return np.array([value(j) for j in range(len(self.shared))])
+        inside = special.log_ndtr((d + shared[:, None] * u) / own[:, None]).sum(axis=0)
+        return float(density @ np.exp(inside))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -250,52 +229,29 @@ class CorrelatedLaw:
         return cls(largest=np.sort(largest), against=np.sort(against, axis=0))
 
     def tail(self, root: FloatArray) -> FloatArray:
-        """Chance that the largest absolute root of all pairs is at least `root`.
-
-        Parameters
-        ----------
-        root : array
-            Largest roots.
-
-        Returns
-        -------
-        array
-            Never below that of a single pair, nor zero.
-        """
+        """Share of the draws, never below the chance of a single pair, nor zero."""
         r = np.asarray(root, dtype=np.float64)
         above = len(self.largest) - np.searchsorted(self.largest, r, side="left")
         share = (1.0 + above) / (1.0 + len(self.largest))
         return np.where(r <= 0.0, 1.0, np.maximum(share, 2.0 * special.ndtr(-np.abs(r))))
 
     def critical(self, confidence_level: float) -> float:
-        """Value that the largest absolute root of all pairs exceeds with chance 1 - level.
-
-        Parameters
-        ----------
-        confidence_level : float
-            In (0, 1).
-
-        Returns
-        -------
-        float
-            The smallest value whose `tail` is at most 1 - level.
-        """
+        """The smallest value whose `tail` is at most 1 - level."""
         level = check_fraction("confidence_level", confidence_level)
         rank = max(int(np.floor((1.0 - level) * (len(self.largest) + 1) + 1e-9)) - 1, 0)
         simulated = self.largest[len(self.largest) - rank - 1] if rank else self.largest[-1]
         return max(float(simulated), -float(special.ndtri((1.0 - level) / 2.0)))
 
     def one_sided(self, confidence_level: float) -> FloatArray:
-        """Of each category, value that its largest root against the others exceeds so often.
-
-        Parameters
-        ----------
-        confidence_level : float
-            In (0, 1).
-
-        Returns
-        -------
-        array of shape (k,)
-        """
+        """Quantiles of the draws, as in `RangeLaw`."""
         level = check_fraction("confidence_level", confidence_level)
         return np.asarray(np.quantile(self.against, level, axis=0))
+
+    def one_sided_tail(self, root: FloatArray) -> FloatArray:
+        """Shares of the draws, never below the chance of a single pair."""
+        draws = len(self.against)
+        share = [
+            (draws - np.searchsorted(column, r, side="left") + 1.0) / (draws + 1.0)
+            for column, r in zip(self.against.T, root.T, strict=True)
+        ]
+        return np.asarray(np.maximum(np.array(share).T, special.ndtr(-root)))

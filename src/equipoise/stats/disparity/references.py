@@ -6,11 +6,12 @@ rows in both, and of their second moments over independent units. Here they are 
 groups at once from the cells, whatever the overlap, the clusters and the weights.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from scipy import sparse
+from scipy import linalg, sparse
 
 from equipoise._checks import check_number, check_option
 from equipoise._typing import AnyArray, BoolArray, FloatArray, IntArray, Scale
@@ -231,8 +232,11 @@ def compare(
     if not target.estimated:
         same = np.zeros(m, dtype=np.bool_)
     with np.errstate(divide="ignore", invalid="ignore"):
-        value = group[:, 0] / group[:, 1]
-        theta = sums[:, 0] / sums[:, 1] if target.estimated else np.full(m, float(target.value))
+        # A numerator where the denominator is zero has no mean: NaN, never infinite.
+        value = np.where(group[:, 1] != 0.0, group[:, 0] / group[:, 1], np.nan)
+        theta = np.where(sums[:, 1] != 0.0, sums[:, 0] / sums[:, 1], np.nan)
+    if not target.estimated:
+        theta = np.full(m, float(target.value))
     return Comparison(
         group=group[:, :2],
         target=sums[:, :2],
@@ -252,7 +256,7 @@ def compare(
 
 
 def covariance(
-    moments: CellMoments, membership: Any, target: Target, comparison: Comparison
+    moments: CellMoments, membership: Any, target: Target, comparisons: Sequence[Comparison]
 ) -> FloatArray:
     r"""Covariance matrix of all disparities, by their influence functions.
 
@@ -263,20 +267,30 @@ def covariance(
     Parameters
     ----------
     moments : CellMoments
-        Sums of (u, w) in K cells.
+        Sums of the (u, w) of M metrics, one metric after the other, in K cells.
     membership : boolean matrix of shape (K, m)
         Cells that make up each group.
     target : Target
         What groups are compared with.
-    comparison : Comparison
-        Sums of the same groups.
+    comparisons : sequence of Comparison
+        Sums of the same groups, one for each metric.
 
     Returns
     -------
-    array of shape (m, m)
-        Rows and columns of groups without an estimate are zero.
+    array of shape (M * m, M * m)
+        All groups of the first metric come first. Rows and columns of groups without an estimate
+        are zero.
     """
-    c = comparison
+    parts = [_influence(c, target) for c in comparisons]
+    alpha, beta = (linalg.block_diag(*(part[k] for part in parts)) for k in range(2))
+    groups = sparse.hstack([_as_sparse(membership, len(moments.n))] * len(parts), format="csc")
+    own = cross_products(moments, groups, target, alpha, beta)
+    slope = linalg.block_diag(*(part[2][:, None] for part in parts))
+    return np.asarray(own + slope @ (slope * [c.target_variance for c in comparisons]).T)
+
+
+def _influence(c: Comparison, target: Target) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Coefficients of (u, w) on the rows of groups and targets; slope in an external target."""
     ratio = c.scale == "ratio"
     unit = c.target_value if ratio else np.ones_like(c.target_value)
     rate = c.estimate if ratio else np.ones_like(c.target_value)
@@ -285,9 +299,7 @@ def covariance(
         outer = _finite(rate / (c.target[:, 1] * unit)) if target.estimated else 0.0 * inner
         slope = _finite(rate / unit)
     alpha = np.stack([inner, -inner * _finite(c.group_value)])
-    beta = np.stack([-outer, outer * _finite(c.target_value)])
-    own = cross_products(moments, membership, target, alpha, beta)
-    return own + c.target_variance * np.outer(slope, slope)
+    return alpha, np.stack([-outer, outer * _finite(c.target_value)]), slope
 
 
 def cross_products(
@@ -298,13 +310,13 @@ def cross_products(
     Parameters
     ----------
     moments : CellMoments
-        Sums of (u, w) in K cells.
+        Sums of p quantities in K cells.
     membership : boolean matrix of shape (K, m)
         Cells that make up each group.
     target : Target
         What groups are compared with.
-    alpha, beta : array of shape (2, m)
-        Coefficients of u and w on the rows of the group, and on those of the target.
+    alpha, beta : array of shape (p, m)
+        Coefficients of the quantities on the rows of the group, and on those of the target.
 
     Returns
     -------
@@ -316,8 +328,8 @@ def cross_products(
         # The complement of G is everything minus G.
         alpha, mask = alpha - beta, np.ones(len(moments.n))
     result = np.zeros((groups.shape[1], groups.shape[1]))
-    for a in range(2):
-        for b in range(2):
+    for a in range(len(alpha)):
+        for b in range(len(alpha)):
             kernel = moments.kernel(a, b)
             pairs = (groups.T @ (kernel @ groups)).toarray()
             result += alpha[a][:, None] * pairs * alpha[b]

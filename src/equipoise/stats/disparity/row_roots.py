@@ -5,18 +5,20 @@ a group are linear in the hypothesised disparity (see `empirical_likelihood`); t
 take the place of rows where units repeat, and sampling weights stay inside the moments.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from equipoise._typing import BoolArray, FloatArray, IntArray
-from equipoise.stats.disparity.likelihoods import Samples, adjusted, likelihood, profile
-from equipoise.stats.disparity.references import Comparison, Target
+from equipoise.moments import CellMoments
+from equipoise.stats.disparity.likelihoods import Samples, likelihood, profile
+from equipoise.stats.disparity.references import Comparison, Target, target_mask
 from equipoise.stats.inversion import SignedRoot
+from equipoise.stats.unit_sums import shared_units
 
-__all__ = ["RowRoots", "Units"]
+__all__ = ["RowRoots", "Units", "share_units"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,32 +71,18 @@ class RowRoots:
         w = self.units.w[self.units.w != 0.0]
         return self.units.unit is None and bool(np.all(w == w[:1]))
 
-    @property
-    def units_per_group(self) -> IntArray:
-        """Independent units with rows on which the metric is defined, for each group."""
-        units, used = self.units, self.units.w != 0.0
-        if units.unit is None:
-            return self.comparison.n
-        present = sparse.coo_array(
-            (np.ones(int(used.sum())), (units.unit[used], units.cell[used])),
-            shape=(int(units.unit.max(initial=-1)) + 1, self.membership.shape[0]),
-        ).tocsr()
-        cells = present @ sparse.csc_array(self.membership, dtype=np.float64)
-        return np.asarray((cells > 0).sum(axis=0), dtype=np.int64).ravel()
-
     def root(self, code: str) -> SignedRoot:
-        """Root of the statistic named `code`: "el", "adjusted_el", "profile_el", "influence_el".
+        """Root of the statistic named `code`: "el", "profile_el", "influence_el".
 
         Parameters
         ----------
         code : str
-            Name of the statistic. "adjusted_el" adjusts the sample, or both samples.
+            Name of the statistic.
 
         Returns
         -------
         callable
         """
-        small = code == "adjusted_el"
         profiled = self.comparison.target_variance > 0 or bool(self.comparison.target.any())
 
         # Values near each other have multipliers near each other: half of the Newton steps.
@@ -104,10 +92,9 @@ class RowRoots:
             statistic = np.empty(len(which))
             for i, (j, value) in enumerate(zip(which, null, strict=True)):
                 if profiled and code != "influence_el":
-                    statistic[i] = self._profiled(int(j), float(value), small=small)
+                    statistic[i] = self._profiled(int(j), float(value))
                 else:
                     samples = self._moments(int(j))
-                    samples = adjusted(samples) if small else samples
                     fit = likelihood(samples, np.array([value]), multiplier=last.get(int(j)))
                     last[int(j)] = fit.multiplier
                     statistic[i] = fit.statistic[0]
@@ -153,7 +140,7 @@ class RowRoots:
             count = None
         return Samples(base=base, slope=slope, start=np.zeros(1, dtype=np.int64), count=count)
 
-    def _profiled(self, j: int, null: float, *, small: bool) -> float:
+    def _profiled(self, j: int, null: float) -> float:
         """Statistic with the target as a nuisance parameter: a second sample, or an external one.
 
         On the ratio scale the group's values are divided by the hypothesised ratio.
@@ -181,4 +168,36 @@ class RowRoots:
                 count=count,
             )
             shift = np.array([offset, 0.0])
-        return profile(adjusted(samples) if small else samples, shift, prior=prior)[0]
+        return profile(samples, shift, prior=prior)[0]
+
+
+def share_units(moments: CellMoments, units: Units, membership: Any, target: Target) -> CellMoments:
+    """Add what the law of few units needs of clusters with rows in several groups.
+
+    Parameters
+    ----------
+    moments : CellMoments
+        Sums of the rows.
+    units : Units
+        The rows.
+    membership : boolean matrix of shape (K, m)
+        Cells that make up each group.
+    target : Target
+        What groups are compared with.
+
+    Returns
+    -------
+    CellMoments
+        With `shared` for these groups.
+    """
+    copies = 1.0 if units.count is None else units.count
+    unit = np.arange(len(units.u)) if units.unit is None else units.unit
+    inside = target_mask(target, moments) > 0
+    if target.kind != "reference":
+        inside[:] = True
+    return replace(
+        moments,
+        shared=shared_units(
+            units.u * copies, units.w * copies, unit, units.cell, membership, inside
+        ),
+    )

@@ -215,6 +215,7 @@ def split_discovery(
                 p_value=float(p_adjusted),
                 ci_low=float(low[0]),
                 ci_high=float(high[0]),
+                words=columns.said(chosen[k]),
             )
         )
     rejected = sorted(
@@ -290,24 +291,29 @@ class _Columns:
     """All conditions as columns of zeros and ones, with the feature that each is about."""
 
     labels: tuple[str, ...]
+    words: tuple[str, ...]
     feature: AnyArray
     holds: AnyArray
 
     @classmethod
     def of(cls, features: Sequence[BinnedFeature]) -> "_Columns":
-        labels, owner, masks = [], [], []
+        labels, words, owner, masks = [], [], [], []
         for one in features:
             for k, label in enumerate(one.labels):
                 if label not in labels:
                     labels.append(label)
+                    words.append(one.words[k])
                     owner.append(one.name)
                     masks.append(one.holds[k][one.code])
         if not labels:
             raise DataError("No feature splits the rows: each has a single value.")
-        return cls(tuple(labels), np.array(owner), np.array(masks))
+        return cls(tuple(labels), tuple(words), np.array(owner), np.array(masks))
 
     def rows(self, conditions: tuple[int, ...]) -> BoolArray:
         return np.asarray(np.logical_and.reduce(self.holds[list(conditions)]))
+
+    def said(self, conditions: tuple[int, ...]) -> tuple[str, ...]:
+        return tuple(self.words[c] for c in conditions)
 
     def label(self, conditions: tuple[int, ...]) -> str:
         return " & ".join(self.labels[c] for c in conditions)
@@ -324,7 +330,7 @@ def _beam(
 ) -> tuple[dict[tuple[int, ...], float], int]:
     """Score slices level by level, extending the best of each; return those kept, and how many."""
     residual = weight * (y - (weight * y).sum() / weight.sum())
-    scale = np.sqrt((residual**2).mean())
+    residual = residual / max(float(np.sqrt((residual**2).mean())), 1e-300)
     n = len(y)
     holds = columns.holds.astype(np.float32)
     kept: dict[tuple[int, ...], float] = {}
@@ -337,7 +343,7 @@ def _beam(
         rows = (masks @ holds.T).astype(np.float64)
         sums = ((masks * residual.astype(np.float32)) @ holds.T).astype(np.float64)
         with np.errstate(invalid="ignore", divide="ignore"):
-            z = sums / (scale * np.sqrt(rows * (1.0 - rows / n)))
+            z = sums / np.sqrt(rows * (1.0 - rows / n))
         scored: dict[tuple[int, ...], float] = {}
         for k, one in enumerate(level):
             taken = set(columns.feature[list(one)]) if one else set()
@@ -351,7 +357,8 @@ def _beam(
                     alternative == "less" and z[k, c] > 0
                 ):
                     continue
-                scored[longer] = abs(float(z[k, c]))
+                # A slice and its complement tie; rounding must not choose between them.
+                scored[longer] = round(abs(float(z[k, c])), 4)
         level = sorted(scored, key=lambda one: (-scored[one], one))[:BEAM]
         kept.update({one: scored[one] for one in level})
         if not level:
@@ -376,7 +383,7 @@ def _forward(
         free = size > 1e-9 * len(y)
         product = masks @ residual
         z = np.where(free, np.abs(product) / np.sqrt(np.where(free, size, 1.0)), 0.0)
-        z = z / max(float(residual.std()), 1e-300)
+        z = np.round(z / max(float(residual.std()), 1e-300), 6)
         best = z.max()
         if best < 2.0:
             break

@@ -15,13 +15,17 @@ from scipy import special
 from equipoise._checks import check_finite, check_fraction, check_option
 from equipoise._typing import AnyArray, FloatArray, IntArray
 from equipoise.exceptions import GroupTooSmallError
+from equipoise.stats.small_samples import normal_root
+from equipoise.stats.summary import Interval
 
 __all__ = [
     "Deviation",
     "ScoringRates",
     "StandardisedDifference",
+    "StudentisedGap",
     "scoring_rates",
     "standardised_mean_difference",
+    "studentised",
 ]
 
 Deviation: TypeAlias = Literal["population", "pooled"]
@@ -31,13 +35,13 @@ _BANDWIDTH = 0.79
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StandardisedDifference:
-    """Difference of two means in standard deviations.
+class StudentisedGap:
+    """A gap with Student's law on the effective units of its influence function.
 
     Parameters
     ----------
     estimate, se : float
-        The difference and its standard error.
+        The gap and its standard error.
     degrees : float
         Effective units of the standard error.
     """
@@ -48,15 +52,30 @@ class StandardisedDifference:
 
     @property
     def statistic(self) -> float:
-        """Studentised difference, Student's t with `degrees` degrees of freedom under no gap."""
-        return self.estimate / self.se * float(np.sqrt((self.degrees - 1.0) / self.degrees))
+        """Signed root of the test of no gap, on the normal scale."""
+        return self.root(0.0)
 
     @property
     def p_value(self) -> float:
-        """Two-sided p-value of equal means."""
-        return float(2.0 * special.stdtr(self.degrees, -abs(self.statistic)))
+        """Two-sided p-value of no gap."""
+        return float(2.0 * special.ndtr(-abs(self.statistic)))
 
-    def confidence_interval(self, confidence_level: float = 0.95) -> tuple[float, float]:
+    def root(self, null: float) -> float:
+        """Signed root at a hypothesised gap: that of Student's t with `degrees` degrees of freedom.
+
+        Parameters
+        ----------
+        null : float
+            The gap.
+
+        Returns
+        -------
+        float
+        """
+        t = (self.estimate - null) / self.se * np.sqrt((self.degrees - 1.0) / self.degrees)
+        return float(normal_root(np.array(t), self.degrees))
+
+    def confidence_interval(self, confidence_level: float = 0.95) -> Interval:
         """Interval of the difference.
 
         Parameters
@@ -66,12 +85,41 @@ class StandardisedDifference:
 
         Returns
         -------
-        low, high : float
+        Interval
         """
         level = check_fraction("confidence_level", confidence_level)
         quantile = float(special.stdtrit(self.degrees, (1.0 + level) / 2.0))
         reach = quantile * self.se / float(np.sqrt((self.degrees - 1.0) / self.degrees))
-        return self.estimate - reach, self.estimate + reach
+        return Interval(self.estimate - reach, self.estimate + reach)
+
+
+def studentised(influence: FloatArray, cluster: AnyArray | None) -> tuple[float, float]:
+    """Standard error of an estimate and its effective units, from the influence of every row.
+
+    Parameters
+    ----------
+    influence : array of shape (n,)
+        Of each row; rows of one unit are added.
+    cluster : array of shape (n,), optional
+        Unit of each row.
+
+    Returns
+    -------
+    se, degrees : float
+    """
+    if cluster is not None:
+        unit = np.unique(cluster, return_inverse=True)[1]
+        influence = np.asarray(np.bincount(unit, influence), dtype=np.float64)
+    square, n = float((influence**2).sum()), len(influence)
+    if n < 2 or square <= 0.0:
+        raise GroupTooSmallError("The gap does not vary between units; there is nothing to test.")
+    degrees = square**2 / float((influence**4).sum())
+    return float(np.sqrt(square * n / (n - 1.0))), max(degrees, 1.0 + 1e-9)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StandardisedDifference(StudentisedGap):
+    """Difference of two means in standard deviations; fields as in `StudentisedGap`."""
 
     def __str__(self) -> str:
         """One line for people."""
@@ -135,16 +183,8 @@ def standardised_mean_difference(
     influence = np.where(one, (value - m1) / n1, 0.0) - np.where(two, (value - m2) / n2, 0.0)
     spread = np.where(everyone, (centred**2 - variance) / int(everyone.sum()), 0.0)
     influence = influence / s - estimate / (2.0 * variance) * spread
-    if cluster is not None:
-        unit = np.unique(cluster, return_inverse=True)[1]
-        influence = np.asarray(np.bincount(unit, influence), dtype=np.float64)
-    square, n = float((influence**2).sum()), len(influence)
-    degrees = square**2 / float((influence**4).sum())
-    return StandardisedDifference(
-        estimate=estimate,
-        se=float(np.sqrt(square * n / (n - 1.0))),
-        degrees=max(degrees, 1.0 + 1e-9),
-    )
+    se, degrees = studentised(influence, cluster)
+    return StandardisedDifference(estimate=estimate, se=se, degrees=degrees)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,38 +19,37 @@ References
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
 
 import numpy as np
 from scipy import sparse, special
 
 from equipoise._checks import check_finite, check_fraction, check_option, quoted
-from equipoise._typing import AnyArray, BoolArray, FloatArray, IntArray, Scale
+from equipoise._typing import AnyArray, BoolArray, FloatArray, IntArray, Scale, StratumWeights
 from equipoise.exceptions import GroupTooSmallError, InvalidParameterError
 from equipoise.moments import CellMoments, linear_covariance, merge_cells
+from equipoise.stats.disparity.extremes import OnePair
 from equipoise.stats.disparity.mantel_haenszel import (
     ChiSquare,
     StratumCounts,
     generalised_test,
     quadratic_test,
 )
-from equipoise.stats.disparity.pair_scores import ProportionPairs, outer_ends
+from equipoise.stats.disparity.pair_scores import outer_ends
+from equipoise.stats.pairs import Pairs
 from equipoise.stats.small_samples import MIN_UNITS, normal_root
+from equipoise.stats.summary import Interval
 
 __all__ = [
     "Strata",
     "StratifiedComparison",
     "StratifiedDisparityTest",
     "StratumMeans",
-    "StratumWeights",
     "stratified_disparity_test",
 ]
 
-StratumWeights: TypeAlias = Literal["overlap", "group", "reference", "population"]
-
-GROUP, COMPARATOR = 1, 0
+GROUP, COMPARATOR, NEITHER = 1, 0, -1
 # With more units the correlation of their residuals no longer moves the degrees of freedom.
-_DENSE_UNITS = 3000
+_DENSE_UNITS = 300
 _MANY_DEGREES = 1e10
 
 
@@ -158,33 +157,9 @@ class Strata:
         category = np.tile(np.arange(self.n_categories), len(self.rows))
         stratum = np.repeat(np.arange(len(self.rows)), self.n_categories)
         other = category != group if reference is None else category == reference
-        positive = self.moments.total[:, 1] > 0.0
-        inside = [
-            np.bincount(stratum[one & positive], minlength=len(self.rows)) > 0
-            for one in (category == group, other)
-        ]
-        used = np.flatnonzero(inside[0] & inside[1])
-        number = np.full(len(self.rows), -1, dtype=np.int64)
-        number[used] = np.arange(len(used))
-        side = np.where(category == group, GROUP, COMPARATOR)
-        kept = (number[stratum] >= 0) & ((category == group) | other)
-        # Cells that do not take part come last and are cut off.
-        code = np.where(kept, 2 * number[stratum] + side, 2 * len(used))
-        merged = merge_cells(self.moments, code)
-        units = None
-        if self.units is not None:
-            sums = sparse.csr_array(
-                (np.ones(int(kept.sum())), (np.flatnonzero(kept), code[kept])),
-                shape=(len(code), 2 * len(used)),
-            )
-            units = (self.units @ sums).tocsr()
-        return StratumMeans(
-            moments=_first_cells(merged, 2 * len(used)),
-            units=units,
-            binary=self.binary,
-            strata=used,
-            n_group=int(self.rows[:, group].sum()),
-            n_comparator=int(self.moments.n[other].sum()),
+        side = np.where(category == group, GROUP, np.where(other, COMPARATOR, NEITHER))
+        return StratumMeans.of_cells(
+            self.moments, stratum, side, units=self.units, binary=self.binary
         )
 
     def joint_test(self) -> ChiSquare:
@@ -211,22 +186,6 @@ class Strata:
         return quadratic_test(gap, linear_covariance(self.moments, [slope, level]))
 
 
-def _first_cells(moments: CellMoments, size: int) -> CellMoments:
-    cross = moments.cross
-    if cross is not None:
-        kept = (cross.first < size) & (cross.second < size)
-        cross = type(cross)(
-            first=cross.first[kept], second=cross.second[kept], product=cross.product[kept]
-        )
-    return CellMoments(
-        n=moments.n[:size],
-        total=moments.total[:size],
-        product=moments.product[:size],
-        n_units=moments.n_units,
-        cross=cross,
-    )
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StratumMeans:
     """A group beside its comparator in the strata that have both.
@@ -251,6 +210,62 @@ class StratumMeans:
     strata: IntArray
     n_group: int
     n_comparator: int
+
+    @classmethod
+    def of_cells(
+        cls,
+        moments: CellMoments,
+        stratum: IntArray,
+        side: IntArray,
+        *,
+        binary: bool,
+        units: sparse.csr_array | None = None,
+    ) -> "StratumMeans":
+        """Sum cells into a group and its comparator in the strata that have both.
+
+        Parameters
+        ----------
+        moments : CellMoments
+            Of (outcome, 1), in C cells.
+        stratum : array of shape (C,)
+            Stratum of each cell, 0 to K - 1.
+        side : array of shape (C,)
+            1 for the group, 0 for its comparator, -1 for cells that take no part.
+        binary : bool
+            Whether the outcome is 0 or 1, of independent rows without weights.
+        units : sparse matrix of shape (units, C), optional
+            Weight of every independent unit in every cell.
+
+        Returns
+        -------
+        StratumMeans
+        """
+        size = int(stratum.max(initial=-1)) + 1
+        positive = moments.total[:, 1] > 0.0
+        inside = [
+            np.bincount(stratum[(side == one) & positive], minlength=size) > 0
+            for one in (GROUP, COMPARATOR)
+        ]
+        used = np.flatnonzero(inside[0] & inside[1])
+        number = np.full(size, -1, dtype=np.int64)
+        number[used] = np.arange(len(used))
+        kept = (number[stratum] >= 0) & (side != NEITHER)
+        # Cells that do not take part come last and are cut off.
+        code = np.where(kept, 2 * number[stratum] + side, 2 * len(used))
+        if units is not None:
+            sums = sparse.csr_array(
+                (np.ones(int(kept.sum())), (np.flatnonzero(kept), code[kept])),
+                shape=(len(code), 2 * len(used)),
+            )
+            units = (units @ sums).tocsr()
+        return cls(
+            moments=merge_cells(moments, code, n_groups=2 * len(used) + 1).first(2 * len(used)),
+            units=units,
+            binary=binary,
+            strata=used,
+            n_group=int(moments.n[side == GROUP].sum()),
+            n_comparator=int(moments.n[side == COMPARATOR].sum()),
+        )
 
     @property
     def size(self) -> FloatArray:
@@ -333,6 +348,42 @@ class StratumMeans:
         gap, variance, degrees : float
         """
         ratio = scale == "ratio"
+        gap, coefficient, centre, alone = self._linear(null, weights, scale)
+        n, inflation = self.size, self._inflation(alone)
+        slope = (coefficient * inflation).reshape(-1, 1)
+        raw = linear_covariance(self.moments, [slope, -centre.reshape(-1, 1) * slope])
+        # Only a difference is estimated before it is taken out; a ratio is hypothesised.
+        away = np.column_stack([-n[:, 1], n[:, 0]]) / n.sum(axis=1, keepdims=True)
+        shifted = np.where(alone[:, None], away, 0.0) * (0.0 if ratio else 1.0)
+        scaled, degrees = self._degrees(coefficient, inflation, alone, shifted)
+        return gap, float(max(raw[0, 0], 0.0)) * scaled, degrees
+
+    def influence(
+        self, null: float, weights: FloatArray, scale: Scale
+    ) -> tuple[FloatArray, FloatArray]:
+        """What a row of each cell adds to the contrast at `null`: slope (y - centre).
+
+        Parameters
+        ----------
+        null : float
+            Difference or ratio.
+        weights : array of shape (K,)
+            Weights of the strata.
+        scale : {"difference", "ratio"}
+            How means are compared.
+
+        Returns
+        -------
+        slope, centre : array of shape (2 K,)
+        """
+        _, coefficient, centre, alone = self._linear(null, weights, scale)
+        return (coefficient * self._inflation(alone)).ravel(), centre.ravel()
+
+    def _linear(
+        self, null: float, weights: FloatArray, scale: Scale
+    ) -> tuple[float, FloatArray, FloatArray, BoolArray]:
+        """The contrast, its coefficients and centres by cell, and which strata have a lone row."""
+        ratio = scale == "ratio"
         a = 1.0 / max(null, 1.0) if ratio else 1.0
         b = min(null, 1.0) if ratio else 1.0
         n, mean = self.size, self.mean
@@ -348,14 +399,7 @@ class StratumMeans:
         common = base / (n[:, 1] * stretch[1] + n[:, 0] * stretch[0])
         fitted = np.column_stack([common * stretch[0], common * stretch[1] + shift])
         centre = np.where(alone[:, None], fitted, mean)
-        inflation = self._inflation(alone)
-        slope = (coefficient * inflation).reshape(-1, 1)
-        raw = linear_covariance(self.moments, [slope, -centre.reshape(-1, 1) * slope])
-        # Only a difference is estimated before it is taken out; a ratio is hypothesised.
-        away = np.column_stack([-n[:, 1], n[:, 0]]) / n.sum(axis=1, keepdims=True)
-        shifted = np.where(alone[:, None], away, 0.0) * (0.0 if ratio else 1.0)
-        scaled, degrees = self._degrees(coefficient, inflation, alone, shifted)
-        return gap, float(max(raw[0, 0], 0.0)) * scaled, degrees
+        return gap, coefficient, centre, alone
 
     def root(self, null: float, weights: FloatArray, scale: Scale) -> float:
         """Signed root on the normal scale.
@@ -577,7 +621,7 @@ class StratifiedComparison:
         """Which law the p-value and the interval have."""
         if not self.sides.binary:
             return "stratified t"
-        return "score" if self.single else "stratified score"
+        return "one pair" if self.single else "stratified score"
 
     @property
     def single(self) -> bool:
@@ -587,7 +631,7 @@ class StratifiedComparison:
     @property
     def estimate(self) -> float:
         """Average gap, or ratio of averages."""
-        return self.sides.estimate(self._weights, self.scale)
+        return self.sides.estimate(self.stratum_weights, self.scale)
 
     @property
     def statistic(self) -> float:
@@ -614,7 +658,7 @@ class StratifiedComparison:
         if self._pair is not None:
             return float(self._pair.root(np.array([null]))[0])
         law = self.sides.counts if self.sides.binary else self.sides
-        return law.root(null, self._weights, self.scale)
+        return law.root(null, self.stratum_weights, self.scale)
 
     def confidence_interval(self, confidence_level: float = 0.95) -> tuple[float, float]:
         """Gaps that the test does not reject.
@@ -634,7 +678,7 @@ class StratifiedComparison:
             low, high = self._pair.interval(critical)
             return float(low[0]), float(high[0])
         law = self.sides.counts if self.sides.binary else self.sides
-        return law.interval(critical, self._weights, self.scale)
+        return law.interval(critical, self.stratum_weights, self.scale)
 
     def linearised_interval(self, confidence_level: float = 0.95) -> tuple[float, float]:
         """Interval by the two-limit variance, which allows gaps to differ between strata.
@@ -650,7 +694,7 @@ class StratifiedComparison:
         """
         level = check_fraction("confidence_level", confidence_level)
         critical = float(special.ndtri((1.0 + level) / 2.0))
-        return self.sides.interval(critical, self._weights, self.scale)
+        return self.sides.interval(critical, self.stratum_weights, self.scale)
 
     def __str__(self) -> str:
         """One sentence for people."""
@@ -662,17 +706,33 @@ class StratifiedComparison:
             f" {len(self.sides.strata)} of {self.n_strata} strata"
         )
 
+    def influence(self) -> tuple[FloatArray, FloatArray]:
+        """What a row of each side of each stratum adds to the estimate: slope (y - centre).
+
+        Returns
+        -------
+        slope, centre : array of shape (2 K,)
+            In the order of the cells of `sides`: comparator, then group, of every stratum.
+        """
+        slope, centre = self.sides.influence(self.estimate, self.stratum_weights, self.scale)
+        if self.sides.binary:
+            # Rates that are equal in a stratum, as in the test: its rows have one mean.
+            n, mean = self.sides.size, self.sides.mean
+            centre = np.repeat((n * mean).sum(axis=1) / n.sum(axis=1), 2)
+        return slope, centre
+
     @property
-    def _weights(self) -> FloatArray:
+    def stratum_weights(self) -> FloatArray:
+        """Weights of the strata."""
         return self.sides.weights(self.weights)
 
     @property
-    def _pair(self) -> ProportionPairs | None:
+    def _pair(self) -> OnePair | None:
         """The only stratum as a plain comparison of two proportions."""
         if not (self.sides.binary and self.single):
             return None
         c = self.sides.counts
-        return ProportionPairs(x1=c.x1, n1=c.n1, x2=c.x0, n2=c.n0, scale=self.scale)
+        return OnePair(Pairs.of(c.x1, c.n1, c.x0, c.n0, scale=self.scale))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -717,7 +777,7 @@ class StratifiedDisparityTest:
         """
         return np.array([one.p_value for one in self.comparisons])
 
-    def confidence_interval(self, confidence_level: float = 0.95) -> tuple[FloatArray, FloatArray]:
+    def confidence_interval(self, confidence_level: float = 0.95) -> Interval:
         """Marginal intervals of the gaps.
 
         Parameters
@@ -727,10 +787,10 @@ class StratifiedDisparityTest:
 
         Returns
         -------
-        low, high : array of shape (m,)
+        Interval
         """
         ends = [one.confidence_interval(confidence_level) for one in self.comparisons]
-        return np.array([low for low, _ in ends]), np.array([high for _, high in ends])
+        return Interval(np.array([low for low, _ in ends]), np.array([high for _, high in ends]))
 
     def __str__(self) -> str:
         """Lines for people."""

@@ -16,8 +16,8 @@ References
    doi:10.18637/jss.v009.i08
 """
 
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from scipy import sparse, special
@@ -25,7 +25,7 @@ from scipy import sparse, special
 from equipoise._checks import check_finite, check_option
 from equipoise._typing import AnyArray, FloatArray, IntArray, Scale
 from equipoise.exceptions import GroupTooSmallError, InvalidParameterError
-from equipoise.moments import CellMoments, CrossMoments
+from equipoise.moments import CellMoments, CrossMoments, linear_covariance
 from equipoise.stats.disparity.category_means import fieller_coefficients
 from equipoise.stats.disparity.pair_scores import outer_ends
 from equipoise.stats.multiplicity import correlations
@@ -35,7 +35,11 @@ __all__ = [
     "DesignMeans",
     "DesignPairs",
     "LonelyUnit",
+    "SurveyDesign",
     "design_degrees",
+    "design_of_cells",
+    "design_of_rows",
+    "means_of_sums",
     "survey_means",
     "survey_moments",
 ]
@@ -104,14 +108,8 @@ def survey_moments(
     shared = (mean * (units * factor)[:, None]).T @ centre
     product += (centre * (units * factor)[:, None]).T @ centre - shared - shared.T
     product = product.reshape(size, p, size, p)
-    first, second = np.triu_indices(size, k=1)
-    return CellMoments(
-        n=np.bincount(code, minlength=size).astype(np.int64),
-        total=np.asarray(total.sum(axis=0)).reshape(size, p),
-        product=product[np.arange(size), :, np.arange(size), :],
-        n_units=n_units,
-        cross=CrossMoments(first=first, second=second, product=product[first, :, second, :]),
-    )
+    rows_of = np.bincount(code, minlength=size)
+    return _cells(rows_of, np.asarray(total.sum(axis=0)).reshape(size, p), product, n_units)
 
 
 def design_degrees(strata: AnyArray, cluster: AnyArray | None = None) -> int:
@@ -183,22 +181,30 @@ def survey_means(
         population=population,
         lonely=lonely,
     )
+    return means_of_sums(moments, df=design_degrees(strata, cluster), pilot=pilot)
+
+
+def means_of_sums(moments: CellMoments, *, df: float, pilot: float = 0.0) -> "DesignMeans":
+    """Means of categories from sums alone, with their sandwich covariance.
+
+    Parameters
+    ----------
+    moments : CellMoments
+        Of the numerator and the denominator of the mean; one cell for each category.
+    df : float
+        Degrees of freedom of the covariance.
+    pilot : float, default 0
+        What was taken from every numerator.
+
+    Returns
+    -------
+    DesignMeans
+    """
     total, size = moments.total.T
     value = total / size
-    slope = np.diag(1.0 / size)
-    kernel = [[moments.kernel(a, b).toarray() for b in (0, 1)] for a in (0, 1)]
-    level = -np.diag(value / size)
-    covariance = sum(
-        one @ kernel[a][b] @ two.T
-        for a, one in enumerate((slope, level))
-        for b, two in enumerate((slope, level))
-    )
-    return DesignMeans(
-        value=pilot + value,
-        covariance=np.asarray(covariance),
-        df=design_degrees(strata, cluster),
-        n=moments.n,
-    )
+    slope, level = np.diag(1.0 / size), -np.diag(value / size)
+    covariance = linear_covariance(moments, [slope, level])
+    return DesignMeans(value=pilot + value, covariance=covariance, df=df, n=moments.n)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,7 +217,7 @@ class DesignMeans:
         The means.
     covariance : array of shape (k, k)
         Under the design.
-    df : int
+    df : float
         Degrees of freedom of the design.
     n : array of shape (k,)
         Rows.
@@ -219,7 +225,7 @@ class DesignMeans:
 
     value: FloatArray
     covariance: FloatArray
-    df: int
+    df: float
     n: IntArray
 
     @property
@@ -241,7 +247,15 @@ class DesignMeans:
         -------
         DesignPairs
         """
-        return DesignPairs(means=self, first=first, second=second, scale=scale)
+        return DesignPairs(
+            first=self.value[first],
+            second=self.value[second],
+            first_variance=self.variance[first],
+            second_variance=self.variance[second],
+            covariance=self.covariance[first, second],
+            df=self.df,
+            scale=scale,
+        )
 
     def pair_correlation(self, first: IntArray, second: IntArray) -> FloatArray:
         """Correlation of the differences of pairs.
@@ -265,18 +279,39 @@ class DesignPairs:
 
     Parameters
     ----------
-    means : DesignMeans
-        The means of all categories.
     first, second : array of shape (e,)
-        Numbers of the categories of each pair.
+        The two means of each pair.
+    first_variance, second_variance, covariance : array of shape (e,)
+        Of the two means under the design.
+    df : float or array of shape (e,)
+        Degrees of freedom.
     scale : {"difference", "ratio"}
         Whether the hypothesised value is a difference or a ratio.
     """
 
-    means: DesignMeans
-    first: IntArray
-    second: IntArray
+    first: FloatArray
+    second: FloatArray
+    first_variance: FloatArray
+    second_variance: FloatArray
+    covariance: FloatArray
+    df: FloatArray | float
     scale: Scale
+
+    @property
+    def estimate(self) -> FloatArray:
+        """Differences or ratios."""
+        if self.scale == "difference":
+            return self.first - self.second
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return self.first / self.second
+
+    @property
+    def se(self) -> FloatArray:
+        """Standard errors of the estimates."""
+        rate = self.estimate if self.scale == "ratio" else np.ones_like(self.first)
+        unit = np.abs(self.second) if self.scale == "ratio" else np.ones_like(self.first)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.sqrt(self._contrast(np.ones_like(rate), rate)[1]) / unit
 
     def root(self, null: FloatArray) -> FloatArray:
         """Signed root of each pair on the normal scale (Fieller's, for ratios).
@@ -289,6 +324,7 @@ class DesignPairs:
         Returns
         -------
         array of shape (e,)
+            Zero where nothing varies: nothing is known of such a pair.
         """
         value = np.asarray(null, dtype=np.float64)
         if self.scale == "ratio":
@@ -298,8 +334,8 @@ class DesignPairs:
             gap, variance = self._contrast(one, one)
             gap = gap - value
         with np.errstate(divide="ignore", invalid="ignore"):
-            t = np.where(gap == 0.0, 0.0, gap / np.sqrt(variance))
-        return normal_root(t, self.means.df)
+            t = np.where((gap == 0.0) | (variance == 0.0), 0.0, gap / np.sqrt(variance))
+        return normal_root(t, self.df)
 
     def interval(self, critical: FloatArray | float) -> tuple[FloatArray, FloatArray]:
         """Values whose root is between minus and plus `critical`.
@@ -313,24 +349,209 @@ class DesignPairs:
         -------
         low, high : array of shape (e,)
         """
-        m, i, j = self.means, self.first, self.second
         if self.scale == "difference":
-            gap, variance = self._contrast(np.ones(len(i)), np.ones(len(i)))
-            quantile = -special.stdtrit(m.df, special.ndtr(-np.asarray(critical)))
-            return gap - quantile * np.sqrt(variance), gap + quantile * np.sqrt(variance)
+            quantile = -special.stdtrit(self.df, special.ndtr(-np.asarray(critical)))
+            reach = np.where(self.se > 0.0, quantile * self.se, np.inf)
+            return self.estimate - reach, self.estimate + reach
 
         def root(null: FloatArray, which: IntArray) -> FloatArray:
-            return m.pairs(i[which], j[which], "ratio").root(null)
+            return self.take(which).root(null)
 
         with np.errstate(divide="ignore", invalid="ignore"):
-            ratio, relative = m.value[i] / m.value[j], m.variance / m.value**2
-        return outer_ends(root, ratio, np.sqrt(relative[i] + relative[j]), critical, scale="ratio")
+            relative = self.first_variance / self.first**2 + self.second_variance / self.second**2
+        return outer_ends(root, self.estimate, np.sqrt(relative), critical, scale="ratio")
+
+    def take(self, which: IntArray) -> "DesignPairs":
+        """Return some of the pairs.
+
+        Parameters
+        ----------
+        which : array of int
+            Their numbers.
+
+        Returns
+        -------
+        DesignPairs
+        """
+        names = ("first", "second", "first_variance", "second_variance", "covariance")
+        parts = {name: getattr(self, name)[which] for name in names}
+        df = np.broadcast_to(np.asarray(self.df, dtype=np.float64), self.first.shape)[which]
+        return replace(self, **parts, df=df)
 
     def _contrast(self, a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
-        m, i, j = self.means, self.first, self.second
-        variance = a**2 * m.covariance[i, i] + b**2 * m.covariance[j, j]
-        variance -= 2.0 * a * b * m.covariance[i, j]
-        return a * m.value[i] - b * m.value[j], np.maximum(variance, 0.0)
+        variance = a**2 * self.first_variance + b**2 * self.second_variance
+        variance -= 2.0 * a * b * self.covariance
+        return a * self.first - b * self.second, np.maximum(variance, 0.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SurveyDesign:
+    """Sums of a stratified sample, and how many units every group of cells rests on.
+
+    Parameters
+    ----------
+    moments : CellMoments
+        Of (u, w) in K cells; the products are those of the design.
+    weight : sparse matrix of shape (r, K)
+        Sum of w of every primary unit in every cell; of independent rows, of every stratum.
+    square : array of shape (K,), optional
+        Sums of squares of w; only where rows are the units.
+    rows : sparse matrix of shape (r, K)
+        Rows behind `weight`.
+    stratum : array of shape (r,)
+        Stratum of the design.
+    finite : bool
+        Whether populations of strata are known.
+    """
+
+    moments: CellMoments
+    weight: sparse.csr_array
+    rows: sparse.csr_array
+    stratum: IntArray
+    square: FloatArray | None
+    finite: bool
+
+    @property
+    def n_strata(self) -> int:
+        """Strata of the design."""
+        return int(self.stratum.max(initial=-1)) + 1
+
+    def degrees(self, membership: Any) -> FloatArray:
+        """Degrees of freedom of the variance in groups of cells: units less strata that have some.
+
+        Parameters
+        ----------
+        membership : boolean matrix of shape (K, m)
+            Cells that make up each group.
+
+        Returns
+        -------
+        array of shape (m,)
+        """
+        groups = sparse.csc_array(membership, dtype=np.float64)
+        inside = self.rows @ groups
+        present = inside.copy()
+        present.data = np.sign(present.data)
+        units = (inside if self.square is not None else present).sum(axis=0)
+        strata = _indicator(self.stratum).T @ present
+        strata.data = np.sign(strata.data)
+        return np.asarray(units - strata.sum(axis=0), dtype=np.float64)
+
+    def effective(self, membership: Any) -> FloatArray:
+        """Effective units in groups of cells.
+
+        Parameters
+        ----------
+        membership : boolean matrix of shape (K, m)
+            Cells that make up each group.
+
+        Returns
+        -------
+        array of shape (m,)
+        """
+        groups = sparse.csc_array(membership, dtype=np.float64)
+        inside = self.weight @ groups
+        total = np.asarray(inside.sum(axis=0))
+        square = (
+            np.asarray((inside**2).sum(axis=0)) if self.square is None else self.square @ groups
+        )
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(np.nan_to_num(total**2 / square))
+
+
+def design_of_cells(
+    moments: CellMoments, cell: IntArray, strata: IntArray, *, population: FloatArray | None = None
+) -> SurveyDesign:
+    """Design of independent rows from sums by cell and stratum alone.
+
+    Parameters
+    ----------
+    moments : CellMoments
+        Of (u, w), in cells that lie in one stratum each.
+    cell : array of shape (C,)
+        Group cell of each, 0 to K - 1.
+    strata : array of shape (C,)
+        Its stratum, 0 to H - 1.
+    population : array of shape (C,), optional
+        Rows of its stratum in the population.
+
+    Returns
+    -------
+    SurveyDesign
+    """
+    size, p = int(cell.max()) + 1, moments.total.shape[1]
+    units = np.bincount(strata, moments.n)
+    factor = _factors(units, strata, population, "raise")
+    total = np.zeros((len(units), size, p))
+    np.add.at(total, (strata, cell), moments.total)
+    own = np.zeros((size, p, p))
+    np.add.at(own, cell, moments.product * factor[strata][:, None, None])
+    flat = total.reshape(len(units), -1)
+    product = -((flat * (factor / units)[:, None]).T @ flat).reshape(size, p, size, p)
+    product[np.arange(size), :, np.arange(size), :] += own
+    place = (moments.n, (strata, cell))
+    return SurveyDesign(
+        moments=_cells(np.bincount(cell, moments.n, size), total.sum(axis=0), product, units.sum()),
+        weight=sparse.csr_array((moments.total[:, 1], (strata, cell)), shape=(len(units), size)),
+        rows=sparse.csr_array(place, shape=(len(units), size), dtype=np.float64),
+        stratum=np.arange(len(units)),
+        square=np.bincount(cell, moments.product[:, 1, 1], size).astype(np.float64),
+        finite=population is not None,
+    )
+
+
+def design_of_rows(
+    u: FloatArray,
+    w: FloatArray,
+    cell: IntArray,
+    *,
+    strata: IntArray,
+    cluster: IntArray,
+    population: FloatArray | None = None,
+) -> SurveyDesign:
+    """Design of clusters, from rows.
+
+    Parameters
+    ----------
+    u, w : array of shape (n,)
+        Numerator and denominator of the metric, weights multiplied in.
+    cell : array of shape (n,)
+        Cell of each row, 0 to K - 1.
+    strata, cluster : array of shape (n,)
+        Stratum and primary unit of each row.
+    population : array of shape (n,), optional
+        Units of its stratum in the population.
+
+    Returns
+    -------
+    SurveyDesign
+    """
+    unit, of_unit = _units(strata, cluster)
+    moments = survey_moments(
+        np.column_stack([u, w]), cell, strata=strata, cluster=cluster, population=population
+    )
+    shape = (len(of_unit), len(moments.n))
+    return SurveyDesign(
+        moments=moments,
+        weight=sparse.csr_array((w, (unit, cell)), shape=shape),
+        rows=sparse.csr_array((np.ones(len(w)), (unit, cell)), shape=shape),
+        stratum=of_unit,
+        square=None,
+        finite=population is not None,
+    )
+
+
+def _cells(n: AnyArray, total: FloatArray, product: FloatArray, n_units: float) -> CellMoments:
+    """Cells with the products of a design; every pair of cells has one."""
+    size = len(n)
+    first, second = np.triu_indices(size, k=1)
+    return CellMoments(
+        n=np.asarray(n).round().astype(np.int64),
+        total=total,
+        product=product[np.arange(size), :, np.arange(size), :],
+        n_units=int(n_units),
+        cross=CrossMoments(first=first, second=second, product=product[first, :, second, :]),
+    )
 
 
 def _units(stratum: IntArray, cluster: AnyArray | None) -> tuple[IntArray, IntArray]:
@@ -354,7 +575,7 @@ def _factors(
     if len(alone) and lonely == "raise":
         raise GroupTooSmallError(
             f"{len(alone)} strata of the design have a single unit, whose variance is not known. "
-            'Merge strata, or pass `lonely="certainty"` or `lonely="adjust"`.'
+            "Merge strata."
         )
     sampled = np.zeros(len(units))
     if population is not None:

@@ -137,7 +137,8 @@ def treatment_bias_test(
     rest : {"stratified", "pooled"}
         The rest averages the arm means of the other groups by size, or pools their rows.
     test : {"auto", "score", "wald"}
-        "auto" is the score test for relative effects, and the z test for differences.
+        "auto" is the law of few units: t with measured degrees of freedom, and for relative effects
+        of a 0/1 outcome the conditional mid-P of events.
     adjust : {"holm", "bonferroni", "bh", "by", "max_t", "none"}
         For the number of groups.
     cluster : array of shape (n,), optional
@@ -172,10 +173,10 @@ def treatment_bias_test(
     >>> sold = np.concatenate([np.repeat([1, 0], [k, 1000 - k]) for k in (100, 150, 100, 230)])
     >>> offer, region = np.tile(np.repeat([0, 1], 1000), 2), np.repeat(["N", "S"], 2000)
     >>> print(treatment_bias_test(sold, offer, np.full(4000, 1.5), region))
-    All groups have the same error: chi-square = 6.51 on 1 df, p = 0.011
+    All groups have the same error: chi-square = 5.76 on 1 df, p = 0.016
     group     n  effect  predicted  bias     95% interval      p
-    N      2000     1.5        1.5   0.8    [0.119, 1.37]  0.024
-    S      2000     2.3        1.5  -0.8  [-1.37, -0.119]  0.024
+    N      2000     1.5        1.5   0.8    [0.155, 1.37]  0.016
+    S      2000     2.3        1.5  -0.8  [-1.37, -0.155]  0.016
 
     No: in the south sales more than double, so that predictions there are too low by 0.8.
     """
@@ -209,7 +210,8 @@ def treatment_bias_test(
         control_pred=control_pred is not None,
         treated_pred=treated_pred is not None,
     )
-    errors = group_errors(moments, measure=measure, collapse=kind)
+    binary = bool(np.isin(np.asarray(outcome), (0, 1)).all())
+    errors = group_errors(moments, measure=measure, collapse=kind, binary=binary)
     found = treatment_bias(errors, rest=rest, test=test, adjust=adjust, rng=rng)
     bias = found.bias
     return TreatmentBiasTest(
@@ -219,7 +221,7 @@ def treatment_bias_test(
         effect=errors.effect,
         predicted=errors.predicted,
         error=errors.error,
-        error_se=errors.error_se,
+        error_se=found.error.se,
         estimate=bias.estimate,
         se=bias.se,
         statistic=bias.statistic,

@@ -2,17 +2,19 @@ r"""Test whether predicted treatment effects are equally accurate in every group
 
 The algorithmic bias of a group is :math:`A_g = b_g - b_{-g}`: its prediction error minus that of
 the rest ([1]_, Definition 2). Both the error and the bias are ratios whose numerator and
-denominator are means, so the test of a value and the interval come from
-:math:`S(a) = (u - a d) / \sqrt{\mathrm{Var}(u - a d)}` (score, Fieller), which holds its level
-from five control positives; the Wald test does from fifty.
+denominator are means, so the test of a value a and the interval come from the law of u - a d: that
+of few units (`equipoise.stats.effects.roots`) where sums of the third order are at hand, else the
+normal one of :math:`S(a) = (u - a d) / \sqrt{\mathrm{Var}(u - a d)}` (score, Fieller).
 
 References
 ----------
-.. [1] J. Persson, J. Bakker, D. Bohle, S. Feuerriegel, F. von Wangenheim, "Detecting and
-   Mitigating Algorithmic Bias in Treatment Effect Estimation".
+.. [1] J. Persson, J. Bakker, D. Bohle, S. Feuerriegel and F. von Wangenheim (2026), Detecting and
+   mitigating group bias in heterogeneous treatment effects (earlier: Detecting and mitigating
+   algorithmic bias in treatment effect estimation). doi:10.48550/arXiv.2602.20383
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 from scipy import special
@@ -23,17 +25,30 @@ from equipoise.exceptions import DataError
 from equipoise.moments import linear_covariance
 from equipoise.stats.delta import Linearised, covariance_by_group
 from equipoise.stats.effects.collapse import collapse_parts
-from equipoise.stats.effects.errors import GroupErrors
-from equipoise.stats.effects.ratio_tests import Ratio, RatioTests, ratio_tests
+from equipoise.stats.effects.errors import GroupErrors, group_errors
+from equipoise.stats.effects.ratio_tests import Ratio, RatioLaw, RatioTests, ratio_tests
+from equipoise.stats.effects.roots import (
+    ContrastRoots,
+    LinearRoots,
+    RelativeRoots,
+    quantity_sums,
+)
+from equipoise.stats.small_samples import joint_bonferroni, joint_test, shrunk_correlation
 
 __all__ = [
     "ChiSquareTest",
     "TreatmentBias",
     "bias_covariance",
     "bias_estimates",
+    "effect_tests",
+    "error_covariance",
     "error_tests",
     "treatment_bias",
 ]
+
+
+Roots: TypeAlias = ContrastRoots | LinearRoots | RelativeRoots
+"""Laws of few units, for the tested groups."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +76,8 @@ class TreatmentBias:
         The error :math:`B_{-g}` of the rest of each group.
     equal, zero : ChiSquareTest
         That all errors are equal; that all are zero.
+    df : array of shape (T,)
+        Degrees of freedom of the tests of biases; infinite for normal ones.
     """
 
     tested: IntArray
@@ -69,6 +86,7 @@ class TreatmentBias:
     rest: FloatArray
     equal: ChiSquareTest
     zero: ChiSquareTest
+    df: FloatArray
 
 
 def treatment_bias(
@@ -93,11 +111,12 @@ def treatment_bias(
     rest : {"stratified", "pooled"}
         The rest of a group averages the arm means of the other groups by size, or pools their rows.
     test : {"auto", "score", "wald"}
-        "auto" is the score test for relative effects and the z test for differences, where the two
-        agree. The Wald test of a relative effect has size .107 with 5 control positives and .052
-        with 50; choosing it by the number observed has size .071 around 50, so "auto" never mixes.
+        "auto" is the law of few units: t with measured degrees of freedom, and for relative effects
+        of a 0/1 outcome the conditional mid-P of events. Without sums of the third order, or with
+        `arm_ratio`, it is "score", the normal law with the variance at the hypothesis. The Wald
+        test of a relative effect has size .107 with 5 control positives and .052 with 50.
     adjust : {"holm", "bonferroni", "bh", "by", "max_t", "none"}
-        For the number of groups.
+        For the number of groups; "max_t" is the step-down method of Romano and Wolf.
     margin : float, optional
         Also test that the bias is at least this far from zero (equivalence).
     confidence_level : float, default 0.95
@@ -126,7 +145,8 @@ def treatment_bias(
 
     References
     ----------
-    .. [1] Persson et al., see the module.
+    .. [1] J. Persson, J. Bakker, D. Bohle, S. Feuerriegel and F. von Wangenheim (2026).
+       doi:10.48550/arXiv.2602.20383
 
     Examples
     --------
@@ -139,7 +159,7 @@ def treatment_bias(
     >>> g = np.repeat([0, 1], 2000)
     >>> found = treatment_bias(group_errors(effect_moments(y, t, np.full(4000, 1.5), g)))
     >>> found.bias.estimate.round(2).tolist(), found.bias.p_value.round(3).tolist()
-    ([0.8, -0.8], [0.024, 0.024])
+    ([0.8, -0.8], [0.016, 0.016])
 
     No: predictions for the first group are too high, relative to the second, by 0.8.
     """
@@ -156,30 +176,36 @@ def treatment_bias(
         )
     if rest == "pooled":
         _check_shares(errors)
-    score = _use_score(errors, test)
-    own = _own(errors)
-    contrast, rest_error = _contrast(errors, rest)
-    equal, zero = _joint_tests(errors, own.statistic(0.0, score))
+    contrast, rest_error = _contrast(errors, rest, test)
+    roots = _roots(errors, test) if rest == "stratified" else None
     z = float(-special.ndtri((1.0 - level) / 2.0))
     error = error_tests(errors, test=test, adjust=adjust, confidence_level=level)
+    law: RatioLaw = contrast if roots is None else _RootLaw(roots, bias=True)
     family = adjust
     if len(errors.tested) == 2 and np.count_nonzero(errors.weight.value) == 2:
         weaker = int(np.argmin(errors.control_strength))
-        contrast, score, family = contrast.mirrored(weaker), np.repeat(score[weaker], 2), "none"
+        law = contrast.mirrored(weaker) if roots is None else _RootLaw(roots, True, weaker)
+        family = "none"
     correlation = None
     if family == "max_t":
         covariance = bias_covariance(errors, rest=rest)
         scale = np.sqrt(np.diag(covariance))
         correlation = covariance / np.outer(scale, scale)
+        if roots is not None:
+            correlation = shrunk_correlation(correlation, roots.df(bias=True))
+    bias = ratio_tests(law, z=z, adjust=family, correlation=correlation, margin=margin, rng=rng)
+    if roots is None:
+        equal, zero = _joint_tests(errors, error.statistic)
+    else:
+        equal, zero = _joint_tests_of_roots(errors, bias.statistic, error.statistic)
     return TreatmentBias(
         tested=errors.tested,
         error=error,
-        bias=ratio_tests(
-            contrast, score, z=z, adjust=family, correlation=correlation, margin=margin, rng=rng
-        ),
+        bias=bias,
         rest=rest_error,
         equal=equal,
         zero=zero,
+        df=np.full(len(errors.tested), np.inf) if roots is None else roots.df(bias=True),
     )
 
 
@@ -205,20 +231,228 @@ def error_tests(
 
     References
     ----------
-    .. [1] Persson et al., see the module.
+    .. [1] J. Persson, J. Bakker, D. Bohle, S. Feuerriegel and F. von Wangenheim (2026).
+       doi:10.48550/arXiv.2602.20383
 
     Examples
     --------
     >>> import numpy as np
     >>> from equipoise.stats.effects.errors import effect_moments, group_errors
-    >>> y, t = np.tile([1, 0, 1, 1], 40), np.tile([0, 0, 1, 1], 40)
-    >>> found = error_tests(group_errors(effect_moments(y, t, np.full(160, 1.5), [0] * 160)))
+    >>> y, t = np.tile([1, 0, 0, 1, 1, 0], 40), np.tile([0, 0, 0, 1, 1, 1], 40)
+    >>> found = error_tests(group_errors(effect_moments(y, t, np.full(240, 1.5), [0] * 240)))
     >>> round(found.low[0], 2), round(found.high[0], 2)
-    (-1.06, -0.14)
+    (-1.18, -0.01)
     """
     z = -float(special.ndtri((1.0 - check_fraction("confidence_level", confidence_level)) / 2.0))
-    score = _use_score(errors, test)
-    return ratio_tests(_own(errors), score, z=z, adjust="holm" if adjust == "max_t" else adjust)
+    roots = _roots(errors, test)
+    law: RatioLaw = _own(errors, test) if roots is None else _RootLaw(roots, bias=False)
+    return ratio_tests(law, z=z, adjust="holm" if adjust == "max_t" else adjust)
+
+
+def effect_tests(errors: GroupErrors, *, confidence_level: float = 0.95) -> RatioTests:
+    """Estimate the effect in each tested group, with an interval.
+
+    Parameters
+    ----------
+    errors : GroupErrors
+        From `group_errors`.
+    confidence_level : float, default 0.95
+        Of the intervals.
+
+    Returns
+    -------
+    RatioTests
+        An effect is minus the error of predictions that are all zero, so that it has the same law.
+    """
+    idle = [k for k, name in enumerate(errors.names) if "f" in name]
+    moments, units = errors.moments, errors.moments.units
+    keep = np.ones(len(errors.names))
+    keep[idle] = 0.0
+    if units is not None:
+        third = units.third * keep[:, None, None] * keep[:, None] * keep
+        units = replace(units, third=third, fourth=units.fourth * keep, fifth=units.fifth * keep)
+    cross = moments.cross
+    if cross is not None:
+        cross = replace(cross, product=cross.product * keep[:, None] * keep)
+    without = group_errors(
+        replace(
+            moments,
+            total=moments.total * keep,
+            product=moments.product * keep[:, None] * keep,
+            units=units,
+            cross=cross,
+        ),
+        measure="relative" if errors.measure == "relative" else "difference",
+        collapse=errors.collapse,
+        names=errors.names,
+        arm_ratio=errors.arm_ratio,
+        split=errors.split,
+        n_strata=errors.n_strata,
+        binary=errors.binary,
+    )
+    # Without any law the score test, which needs none, has nothing to test.
+    test: EffectTest = "auto" if len(without.tested) else "score"
+    found = error_tests(without, test=test, adjust="none", confidence_level=confidence_level)
+    place = {int(g): k for k, g in enumerate(without.tested)}
+    # Where outcomes do not vary there is an effect, and no law of it.
+    pick = [place.get(int(g), -1) for g in errors.tested]
+    known = np.array(pick) >= 0
+
+    def taken(values: FloatArray, otherwise: FloatArray) -> FloatArray:
+        chosen = values[np.maximum(pick, 0)] if len(values) else otherwise
+        return np.where(known, chosen, otherwise)
+
+    def ends(values: tuple[float | None, ...]) -> tuple[float | None, ...]:
+        return tuple(None if k < 0 or (end := values[k]) is None else -end for k in pick)
+
+    nothing = np.zeros(len(pick))
+    return replace(
+        found,
+        estimate=errors.effect,
+        se=taken(found.se, errors.effect_se),
+        statistic=-taken(found.statistic, nothing),
+        p_value_raw=taken(found.p_value_raw, nothing + 1.0),
+        p_value=taken(found.p_value, nothing + 1.0),
+        low=ends(found.high),
+        high=ends(found.low),
+        method=tuple("none" if k < 0 else found.method[k] for k in pick),
+    )
+
+
+def error_covariance(errors: GroupErrors, se: FloatArray | None = None) -> FloatArray:
+    """Return the joint covariance of the errors of all tested groups.
+
+    Parameters
+    ----------
+    errors : GroupErrors
+        From `group_errors`.
+    se : array of shape (T,), optional
+        Standard errors to keep; the correlations are those of the sums.
+
+    Returns
+    -------
+    array of shape (T, T)
+    """
+    tested, b = errors.tested, errors.error
+    coefficient = np.zeros((len(b), *errors.numerator.gradient.shape))
+    own = errors.numerator.gradient[tested] - _outer(b, errors.denominator.gradient[tested])
+    coefficient[np.arange(len(b)), tested] = _outer(1.0 / errors.denominator.value[tested], own)
+    covariance = (
+        linear_covariance(errors.moments, _by_quantity(coefficient))
+        if _units_cross_groups(errors)
+        else np.diag(errors.error_se**2)
+    )
+    if se is None:
+        return covariance
+    scale = se / np.sqrt(np.diag(covariance))
+    return np.asarray(covariance * np.outer(scale, scale))
+
+
+@dataclass(frozen=True, slots=True)
+class _RootLaw:
+    """Errors, or biases, of tested groups by the law of few units.
+
+    With two groups the bias is one number with two signs: that of group `weaker` counts.
+    """
+
+    roots: "Roots"
+    bias: bool
+    weaker: int | None = None
+
+    @property
+    def method(self) -> tuple[str, ...]:
+        counts = isinstance(self.roots, RelativeRoots) and self.roots.counts
+        return ("mid-p" if counts else "t",) * len(self.roots.error)
+
+    @property
+    def estimate(self) -> FloatArray:
+        error = self.roots.error
+        return self._signed(np.asarray(error - self.roots.rest_error) if self.bias else error)
+
+    @property
+    def se(self) -> FloatArray:
+        return np.abs(self._signed(self.roots.se(bias=self.bias)))
+
+    def root(self, value: float) -> FloatArray:
+        if self.weaker is None:
+            return self.roots.root(value, bias=self.bias)
+        sign = np.where(np.arange(2) == self.weaker, 1.0, -1.0)
+        values = np.array([self.roots.root(s * value, bias=self.bias)[self.weaker] for s in sign])
+        return np.asarray(sign * values)
+
+    def interval(self, critical: float) -> tuple[FloatArray, FloatArray]:
+        low, high = self.roots.interval(critical, bias=self.bias)
+        if self.weaker is None:
+            return low, high
+        own = np.arange(2) == self.weaker
+        k = self.weaker
+        return np.where(own, low[k], -high[k]), np.where(own, high[k], -low[k])
+
+    def _signed(self, values: FloatArray) -> FloatArray:
+        if self.weaker is None:
+            return values
+        return np.asarray(np.where(np.arange(2) == self.weaker, 1.0, -1.0) * values[self.weaker])
+
+
+def _roots(errors: GroupErrors, test: EffectTest) -> "Roots | None":
+    """Return the law of few units of the tested groups, where the sums allow it."""
+    if errors.adjusted is not None and test == "auto":
+        return errors.adjusted
+    if test != "auto" or errors.moments.units is None or errors.arm_ratio is not None:
+        return None
+    tested = errors.tested
+    inflation = _inflation(errors)
+    counts = errors.binary and errors.collapse == "control" and errors.names[1] == "y"
+    if counts and errors.n_strata == 1 and not errors.split:
+        cells = (tested[:, None] * 2 + np.arange(2)).ravel()
+        clustered = errors.moments.n_units < int(errors.moments.n.sum())
+        return RelativeRoots.from_sums(
+            quantity_sums(errors.moments)[cells],
+            counts=True,
+            clustered=clustered,
+            inflation=inflation,
+        )
+    roots = LinearRoots.of(
+        errors.moments,
+        tested,
+        errors.numerator,
+        errors.denominator,
+        weight=errors.weight.value,
+        covariance=_unbiased(errors),
+        inflation=inflation,
+    )
+    return roots.contrasts(errors.moments, tested) if errors.measure == "difference" else roots
+
+
+def _unbiased(errors: GroupErrors) -> FloatArray:
+    """Covariance of numerators and denominators over n - 1 instead of n."""
+    n = errors.n_eff.min(axis=1)
+    return np.asarray(errors.covariance * (n / np.maximum(n - 1.0, 1.0))[:, None, None])
+
+
+def _inflation(errors: GroupErrors) -> FloatArray | None:
+    """Standard errors of biases over those with independent groups; None where they are."""
+    if not _units_cross_groups(errors):
+        return None
+    linked, _ = _contrast(errors, "stratified", "auto")
+    alone, _ = _contrast(errors, "stratified", "auto", linked=False)
+    return np.asarray(linked.se / alone.se)
+
+
+def _joint_tests_of_roots(
+    errors: GroupErrors, bias: FloatArray, error: FloatArray
+) -> tuple[ChiSquareTest, ChiSquareTest]:
+    """Test that all errors are equal, and that all are zero, from the roots of single tests."""
+    share = (errors.weight.value * errors.denominator.value)[errors.tested]
+    equal = joint_test(bias, share=share)
+    # Errors of groups that share units are correlated; their squares do not add up.
+    zero = joint_bonferroni(error) if _units_cross_groups(errors) else joint_test(error)
+    return tuple(  # type: ignore[return-value]
+        ChiSquareTest(
+            statistic=float(found.statistic), df=int(found.df), p_value=float(found.p_value)
+        )
+        for found in (equal, zero)
+    )
 
 
 def bias_estimates(
@@ -246,8 +480,8 @@ def bias_estimates(
     >>> bias.tolist()
     [0.0, 0.0]
     """
-    contrast, _ = _contrast(errors, rest)
-    return contrast.u / contrast.d, contrast.se()
+    contrast, _ = _contrast(errors, rest, "auto")
+    return contrast.estimate, contrast.se
 
 
 def bias_covariance(errors: GroupErrors, *, rest: Rest = "stratified") -> FloatArray:
@@ -284,7 +518,7 @@ def _use_score(errors: GroupErrors, test: EffectTest) -> BoolArray:
     return np.full(len(errors.tested), test != "wald" and errors.measure == "relative")
 
 
-def _own(errors: GroupErrors) -> Ratio:
+def _own(errors: GroupErrors, test: EffectTest) -> Ratio:
     v = errors.covariance[errors.tested]
     return Ratio(
         u=errors.numerator.value[errors.tested],
@@ -292,15 +526,18 @@ def _own(errors: GroupErrors) -> Ratio:
         c0=v[:, 0, 0],
         c1=v[:, 0, 1],
         c2=v[:, 1, 1],
+        score=_use_score(errors, test),
     )
 
 
-def _contrast(errors: GroupErrors, rest: Rest) -> tuple[Ratio, FloatArray]:
+def _contrast(
+    errors: GroupErrors, rest: Rest, test: EffectTest, *, linked: bool = True
+) -> tuple[Ratio, FloatArray]:
     """Return A_g as a ratio with numerator U_g - B_rest D_g, and B_rest."""
-    own = _own(errors)
+    own = _own(errors, test)
     value, variance = _rest_by_totals(errors, rest)
     u = own.u - value * own.d
-    if not _units_cross_groups(errors):
+    if not (linked and _units_cross_groups(errors)):
         return (
             Ratio(
                 u=u,
@@ -308,6 +545,7 @@ def _contrast(errors: GroupErrors, rest: Rest) -> tuple[Ratio, FloatArray]:
                 c0=own.c0 - 2 * value * own.c1 + value**2 * own.c2 + own.d**2 * variance,
                 c1=own.c1 - value * own.c2,
                 c2=own.c2,
+                score=own.score,
             ),
             value,
         )
@@ -324,6 +562,7 @@ def _contrast(errors: GroupErrors, rest: Rest) -> tuple[Ratio, FloatArray]:
             c0=both[k, k],
             c1=both[k, k + len(tested)],
             c2=both[k + len(tested), k + len(tested)],
+            score=own.score,
         ),
         value,
     )
@@ -358,8 +597,10 @@ def _pooled_rest(errors: GroupErrors) -> tuple[Linearised, Linearised]:
         total.sum(axis=0) - total[errors.tested],
         measure=errors.measure,
         collapse=errors.collapse,
+        names=errors.names,
         arm_ratio=errors.arm_ratio,
         split=errors.split,
+        n_strata=errors.n_strata,
     )
     return implied - treated, control
 
@@ -429,14 +670,9 @@ def _joint_tests(errors: GroupErrors, z: FloatArray) -> tuple[ChiSquareTest, Chi
     """
     b = errors.error
     linked = _units_cross_groups(errors)
-    if linked:
-        tested = errors.tested
-        coefficient = np.zeros((len(b), *errors.numerator.gradient.shape))
-        own = errors.numerator.gradient[tested] - _outer(b, errors.denominator.gradient[tested])
-        coefficient[np.arange(len(b)), tested] = _outer(1.0 / errors.denominator.value[tested], own)
-        inverse = np.linalg.pinv(linear_covariance(errors.moments, _by_quantity(coefficient)))
-    else:
-        inverse = np.diag(1.0 / errors.error_se**2)
+    inverse = (
+        np.linalg.pinv(error_covariance(errors)) if linked else np.diag(1.0 / errors.error_se**2)
+    )
     deviation = b - (inverse @ b).sum() / inverse.sum()
     equal = float(deviation @ inverse @ deviation)
     zero = float(b @ inverse @ b) if linked else float(z @ z)

@@ -1,10 +1,12 @@
 """How predicted effects of rows become the predicted effect of a group.
 
 One table of formulas, from sums by arm; `equipoise.stats.effects.errors` says when each is
-consistent.
+consistent. In an experiment that was randomised within strata every mean is an average over the
+strata of the group, by their sizes; with known chances of treatment, rows count by one over the
+chance of the arm they are in.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -13,7 +15,15 @@ from equipoise._typing import AnyArray, Collapse, EffectMeasure, FloatArray
 from equipoise.exceptions import InvalidParameterError
 from equipoise.stats.delta import Linearised
 
-__all__ = ["collapse_parts", "effect_quantities", "resolve_collapse", "row_quantities"]
+__all__ = [
+    "collapse_parts",
+    "effect_quantities",
+    "over_strata",
+    "resolve_collapse",
+    "row_quantities",
+    "slope_parts",
+    "slope_quantities",
+]
 
 
 def resolve_collapse(
@@ -67,7 +77,7 @@ def resolve_collapse(
 
 
 def effect_quantities(
-    measure: EffectMeasure, collapse: str, *, treated_pred: bool = False
+    measure: EffectMeasure, collapse: str, *, treated_pred: bool = False, weighted: bool = False
 ) -> tuple[str, ...]:
     """Name the row quantities whose sums the collapse needs.
 
@@ -79,6 +89,9 @@ def effect_quantities(
         As `resolve_collapse` returns it.
     treated_pred : bool, default False
         Whether predictions of the outcome with treatment are used (only "aipw" does).
+    weighted : bool, default False
+        Whether rows count by one over their chance of being in their arm; only "control" and "mean"
+        allow it.
 
     Returns
     -------
@@ -94,6 +107,8 @@ def effect_quantities(
 
     Three per arm: rows, outcomes, and outcomes times predicted effect.
     """
+    if weighted:
+        return ("one", "w", "wy", "wyf") if measure == "relative" else ("one", "w", "wy", "f")
     if collapse == "aipw":
         if measure == "difference":
             return ("one", "y", "f", "mu0", "mu1")
@@ -107,11 +122,38 @@ def effect_quantities(
     }[collapse]
 
 
+def slope_quantities(measure: EffectMeasure, *, weighted: bool = False) -> tuple[str, ...]:
+    """Name the row quantities whose sums the slope of effects on predictions needs.
+
+    Parameters
+    ----------
+    measure : {"relative", "difference"}
+        Effect measure.
+    weighted : bool, default False
+        As in `effect_quantities`.
+
+    Returns
+    -------
+    tuple of str
+    """
+    if measure == "relative":
+        return ("one", "w", "wy", "wyf", "wyff") if weighted else ("one", "y", "yf", "yff")
+    return ("one", "w", "wy", "wf", "wyf", "f", "ff") if weighted else ("one", "y", "f", "yf", "ff")
+
+
 def row_quantities(
-    names: tuple[str, ...], *, y: AnyArray, f: AnyArray, mu0: AnyArray | None, mu1: AnyArray | None
+    names: tuple[str, ...],
+    *,
+    y: AnyArray,
+    f: AnyArray,
+    mu0: AnyArray | None = None,
+    mu1: AnyArray | None = None,
+    w: AnyArray | None = None,
 ) -> FloatArray:
     """Return the named quantities of each row, one column each."""
-    columns = {"one": np.ones_like(y), "y": y, "f": f, "yf": y * f}
+    columns = {"one": np.ones_like(y), "y": y, "f": f, "yf": y * f, "ff": f * f, "yff": y * f * f}
+    if w is not None:
+        columns |= {"w": w, "wy": w * y, "wf": w * f, "wyf": w * y * f, "wyff": w * y * f * f}
     if mu0 is not None:
         columns |= {"mu0": mu0, "mu0f": mu0 * f}
     if mu1 is not None:
@@ -124,8 +166,10 @@ def collapse_parts(
     *,
     measure: str,
     collapse: str,
+    names: tuple[str, ...] | None = None,
     arm_ratio: float | None = None,
     split: bool = False,
+    n_strata: int = 1,
 ) -> tuple[Linearised, Linearised, Linearised, Linearised]:
     """Return N, M, D and the size of each group as functions of the sums.
 
@@ -133,16 +177,25 @@ def collapse_parts(
     ----------
     total : array of shape (G, C, p)
         Sums by cell: (control, treated), or those of the prediction half, then of the estimation
-        half.
-    measure, collapse, arm_ratio, split
+        half; with strata those of each stratum.
+    measure, collapse, arm_ratio, split, n_strata
         As in `group_errors`.
+    names : tuple of str, optional
+        The quantities; by default those of the collapse.
 
     Returns
     -------
     tuple of four Linearised
         For differences M is the effect and D is 1.
     """
-    sums = _Sums(total, _names(total, measure, collapse))
+    if n_strata > 1:
+        parts = collapse_parts(
+            total.reshape(-1, 2, total.shape[2]), measure=measure, collapse=collapse, names=names
+        )
+        *means, size = over_strata(parts, n_strata)
+        return means[0], means[1], means[2], size
+    known = names or _names(total, measure, collapse)
+    sums = _Sums(total, known)
     # The paper's split: predictions from the first two cells, effects from the last two.
     effects = 2 if split else 0
     size = sums.both("one") + sums.both("one", 2) if split else sums.both("one")
@@ -152,15 +205,109 @@ def collapse_parts(
         # Only outcomes are counted; the sizes of the arms enter through their known ratio.
         return implied, sums("y", 1, effects) * (1.0 / arm_ratio), control, size * 0.0 + 1.0
     augment = collapse == "aipw"
-    control = sums.mean("y", 0, "mu0" if augment else None, effects)
-    treated = sums.mean("y", 1, "mu1" if augment and sums.has("mu1") else None, effects)
+    outcome = "wy" if "w" in known else "y"
+    control = sums.mean(outcome, 0, "mu0" if augment else None, effects)
+    treated = sums.mean(outcome, 1, "mu1" if augment and sums.has("mu1") else None, effects)
     if measure == "difference":
         predicted = sums.both("f") / sums.both("one")
         return predicted, treated - control, control * 0.0 + 1.0, size
     if not split and collapse in {"control", "aipw"}:
         # N is a mean itself: no division by the control outcomes, which may be zero.
-        return sums.mean("yf", 0, "mu0f" if augment else None), treated, control, size
+        return sums.mean(f"{outcome}f", 0, "mu0f" if augment else None), treated, control, size
     return _PREDICTED[collapse](sums) * control, treated, control, size
+
+
+def over_strata(parts: Sequence[Linearised], n_strata: int) -> list[Linearised]:
+    """Average functions of strata over the strata of each group, by their sizes.
+
+    Parameters
+    ----------
+    parts : sequence of Linearised
+        Functions of (group, stratum), group-major; the last is the size, which is added up. A
+        stratum of size zero does not count.
+    n_strata : int
+        S.
+
+    Returns
+    -------
+    list of Linearised
+        With gradients with respect to the cells (stratum, arm) of each group.
+    """
+    *means, size = parts
+    n = size.value.reshape(-1, n_strata)
+    whole = n.sum(axis=1)
+    share = np.divide(n, whole[:, None], out=np.zeros_like(n), where=whole[:, None] > 0)
+
+    def arranged(gradient: FloatArray) -> FloatArray:
+        return gradient.reshape(len(n), -1, gradient.shape[-1])
+
+    found = []
+    for part in means:
+        there = n > 0
+        value = np.where(there, part.value.reshape(n.shape), 0.0)
+        average = (share * value).sum(axis=1)
+        gradient = np.where(there.reshape(-1, 1, 1), part.gradient, 0.0)
+        gradient *= share.reshape(-1, 1, 1)
+        # The shares of the strata are estimated too: the sum of ones moves the average.
+        change = np.divide(
+            value - average[:, None], whole[:, None], out=np.zeros_like(n), where=there
+        )
+        gradient[:, :, 0] += change.reshape(-1, 1)
+        found.append(Linearised(value=average, gradient=arranged(gradient)))
+    return [*found, Linearised(value=whole, gradient=arranged(size.gradient))]
+
+
+def slope_parts(
+    total: FloatArray, names: tuple[str, ...], *, measure: EffectMeasure, n_strata: int = 1
+) -> tuple[Linearised, Linearised]:
+    r"""Return covariance of effect and prediction, and variance of the prediction, by group.
+
+    Their quotient is the slope of the best linear predictor of the effect ([1]_): the doubly robust
+    score has :math:`E[\Gamma f] = E[(Y(1) - Y(0)) f]`. For relative effects moments are those under
+    the outcome without treatment, :math:`E[Y(0) f] / E[Y(0)]` and so on.
+
+    Parameters
+    ----------
+    total : array of shape (G, C, p)
+        Sums by (stratum, arm).
+    names : tuple of str
+        The quantities, as `slope_quantities` names them.
+    measure, n_strata
+        As in `group_errors`.
+
+    Returns
+    -------
+    tuple of two Linearised
+
+    References
+    ----------
+    .. [1] V. Chernozhukov, M. Demirer, E. Duflo and I. Fernandez-Val (2018), Generic machine
+       learning inference on heterogeneous treatment effects in randomized experiments.
+       https://doi.org/10.3386/w24678
+    """
+    sums = _Sums(total.reshape(-1, 2, total.shape[2]), names)
+    prefix = "w" if "w" in names else ""
+    y, yf = f"{prefix}y", f"{prefix}yf"
+    size = sums.both("one")
+    if measure == "relative":
+        parts: list[Linearised] = [
+            sums.mean(yf, 1),
+            sums.mean(y, 1),
+            sums.mean(yf, 0),
+            sums.mean(f"{yf}f", 0),
+            sums.mean(y, 0),
+            size,
+        ]
+        treated_f, treated, control_f, control_ff, control, _ = over_strata(parts, n_strata)
+        mean = control_f / control
+        return treated_f / control - treated / control * mean, control_ff / control - mean * mean
+    f = f"{prefix}f"
+    mean, square = (sums.both(name) / sums.both("one") for name in ("f", "ff"))
+    effect = sums.mean(y, 1) - sums.mean(y, 0)
+    within = [sums.mean(yf, arm) - sums.mean(y, arm) * sums.mean(f, arm) for arm in (1, 0)]
+    parts = [effect * mean + within[0] - within[1], effect, mean, square, size]
+    both, effect, mean, square, _ = over_strata(parts, n_strata)
+    return both - effect * mean, square - mean * mean
 
 
 class _Sums:
@@ -183,7 +330,7 @@ class _Sums:
         return self(name, 0, start) + self(name, 1, start)
 
     def mean(self, name: str, arm: int, model: str | None = None, start: int = 0) -> Linearised:
-        mean = self(name, arm, start) / self("one", arm, start)
+        mean = self(name, arm, start) / self("w" if name[0] == "w" else "one", arm, start)
         if model is None:
             return mean
         # P(T = a) is the share observed, so that the augmentation is a difference of means.

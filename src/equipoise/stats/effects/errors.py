@@ -12,8 +12,9 @@ measured as differences :math:`D = 1`.
 
 References
 ----------
-.. [1] J. Persson, J. Bakker, D. Bohle, S. Feuerriegel, F. von Wangenheim, "Detecting and
-   Mitigating Algorithmic Bias in Treatment Effect Estimation".
+.. [1] J. Persson, J. Bakker, D. Bohle, S. Feuerriegel and F. von Wangenheim (2026), Detecting and
+   mitigating group bias in heterogeneous treatment effects (earlier: Detecting and mitigating
+   algorithmic bias in treatment effect estimation). doi:10.48550/arXiv.2602.20383
 """
 
 from dataclasses import dataclass, replace
@@ -23,7 +24,7 @@ import numpy as np
 from equipoise._checks import check_finite, check_option
 from equipoise._typing import AnyArray, BoolArray, Collapse, EffectMeasure, FloatArray, IntArray
 from equipoise.exceptions import DataError, NotBinaryError
-from equipoise.moments import CellMoments
+from equipoise.moments import CellMoments, CrossMoments, UnitMoments
 from equipoise.stats.delta import Linearised, covariance_by_group
 from equipoise.stats.effects.collapse import (
     collapse_parts,
@@ -31,6 +32,13 @@ from equipoise.stats.effects.collapse import (
     resolve_collapse,
     row_quantities,
 )
+from equipoise.stats.effects.roots import (
+    ContrastRoots,
+    EffectContrasts,
+    arm_units,
+    bias_contrasts,
+)
+from equipoise.stats.small_samples import MIN_DF, MIN_UNITS
 
 __all__ = [
     "UNTESTED",
@@ -38,10 +46,12 @@ __all__ = [
     "corrected_errors",
     "effect_moments",
     "group_errors",
+    "with_both_arms",
 ]
 
 UNTESTED = {
     "one-arm-only": "fewer than two rows in one arm",
+    "too-few-units": "fewer than four effective independent units in one arm",
     "no-control-positives": "the mean outcome without treatment is not positive",
     "no-variation": "the outcome does not vary",
 }
@@ -85,6 +95,17 @@ class GroupErrors:
         Set for data of positives only.
     split : bool
         Whether effects and predictions come from separate halves.
+    names : tuple of str
+        The quantities.
+    n_strata : int
+        Strata within which treatment was assigned.
+    binary : bool
+        Whether outcomes are 0/1.
+    n_units, n_eff, df : array of shape (G, 2)
+        Independent units of each arm, effective ones, and degrees of freedom of its variance; NaN
+        without sums of higher order.
+    adjusted : ContrastRoots, optional
+        The law of the tested groups after regression adjustment.
     """
 
     measure: str
@@ -109,6 +130,13 @@ class GroupErrors:
     covariance: FloatArray
     arm_ratio: float | None
     split: bool
+    names: tuple[str, ...]
+    n_strata: int
+    binary: bool
+    n_units: FloatArray
+    n_eff: FloatArray
+    df: FloatArray
+    adjusted: ContrastRoots | None = None
 
 
 def effect_moments(
@@ -198,7 +226,61 @@ def effect_moments(
         cluster=cluster,
         weight=weight,
         count=count,
+        order=3,
     )
+
+
+def with_both_arms(moments: CellMoments, n_strata: int) -> tuple[CellMoments, IntArray]:
+    """Leave out the strata of a group in which one arm has no rows.
+
+    Parameters
+    ----------
+    moments : CellMoments
+        Sums by (group, stratum, arm).
+    n_strata : int
+        S.
+
+    Returns
+    -------
+    CellMoments
+        With zeros in those cells.
+    array of shape (G,)
+        Rows left out of each group.
+    """
+    n = moments.n.reshape(-1, 2)
+    keep = np.repeat(n.min(axis=1) > 0, 2)
+    left_out = np.where(keep, 0, moments.n).reshape(-1, 2 * n_strata).sum(axis=1)
+    if keep.all():
+        return moments, left_out
+
+    def kept(values: FloatArray) -> FloatArray:
+        return np.where(keep.reshape(-1, *[1] * (values.ndim - 1)), values, 0.0)
+
+    units, cross = moments.units, moments.cross
+    if units is not None:
+        units = UnitMoments(
+            n=kept(units.n),
+            third=kept(units.third),
+            fourth=kept(units.fourth),
+            fifth=kept(units.fifth),
+        )
+    if cross is not None:
+        both = keep[cross.first] & keep[cross.second]
+        cross = CrossMoments(
+            first=cross.first[both],
+            second=cross.second[both],
+            product=cross.product[both],
+            squares=None if cross.squares is None else cross.squares[both],
+        )
+    kept_moments = replace(
+        moments,
+        n=np.where(keep, moments.n, 0),
+        total=kept(moments.total),
+        product=kept(moments.product),
+        units=units,
+        cross=cross,
+    )
+    return kept_moments, left_out
 
 
 def group_errors(
@@ -206,8 +288,12 @@ def group_errors(
     *,
     measure: EffectMeasure = "relative",
     collapse: str = "control",
+    names: tuple[str, ...] | None = None,
     arm_ratio: float | None = None,
     split: bool = False,
+    n_strata: int = 1,
+    binary: bool | None = None,
+    adjusted: EffectContrasts | None = None,
 ) -> GroupErrors:
     r"""Estimate the effect, the collapsed predictions and the prediction error of every group.
 
@@ -215,15 +301,26 @@ def group_errors(
     ----------
     moments : CellMoments
         Sums of `effect_quantities` by (group, arm), group-major; with `split` by
-        (group, half, arm).
+        (group, half, arm), with strata by (group, stratum, arm), in which a stratum of a group has
+        both arms or no rows at all (`with_both_arms`).
     measure : {"relative", "difference"}
         :math:`E Y(1) / E Y(0)` (Eq. (15)) or :math:`E Y(1) - E Y(0)` (Eq. (55)).
     collapse : {"control", "aipw", "hajek", "mean", "weighted", "positives"}
         How predictions are averaged; see Notes.
+    names : tuple of str, optional
+        The quantities; by default those of the collapse.
     arm_ratio : float, optional
         Treated rows per control row by design, when the table holds the positive outcomes only.
     split : bool, default False
         Predictions from half 0, effects from half 1, as the paper does.
+    n_strata : int, default 1
+        Strata within which treatment was assigned; means of arms are averages over the strata.
+    binary : bool, optional
+        Whether outcomes are 0/1; by default found from the sums, where rows are independent and
+        have no weights.
+    adjusted : EffectContrasts, optional
+        Errors of differences after regression adjustment of rows in memory; groups that it does not
+        test have no error.
 
     Returns
     -------
@@ -231,6 +328,8 @@ def group_errors(
 
     Notes
     -----
+    With sums of higher order, a group with fewer than four effective units in an arm has no error.
+
     The target of a relative collapse is :math:`E[Y(0) f]/E[Y(0)]`.
 
     ============ =========================================== ====================================
@@ -253,7 +352,8 @@ def group_errors(
 
     References
     ----------
-    .. [1] Persson et al., see the module.
+    .. [1] J. Persson, J. Bakker, D. Bohle, S. Feuerriegel and F. von Wangenheim (2026).
+       doi:10.48550/arXiv.2602.20383
 
     Examples
     --------
@@ -270,24 +370,36 @@ def group_errors(
     It raises them by half: predictions are too high by 0.5, with a standard error of 0.18.
     """
     check_option("measure", measure, EffectMeasure)
-    n_cells = 4 if split else 2
+    n_cells = 4 if split else 2 * n_strata
     n_groups = len(moments.n) // n_cells
     total = moments.total.reshape(n_groups, n_cells, -1)
-    rows = moments.n.reshape(n_groups, n_cells // 2, 2)
-    arms = rows.sum(axis=1)
+    arms = moments.n.reshape(n_groups, n_cells // 2, 2).sum(axis=1)
+    smallest = moments.n.reshape(n_groups, n_cells).min(axis=1) if split else arms.min(axis=1)
+    known = names or effect_quantities(measure, collapse, treated_pred=total.shape[2] == 6)
+    units = arm_units(moments, known, n_cells)
+    few = (units.n_eff < MIN_UNITS - 1e-9) | (units.df < MIN_DF - 1e-9)
+    enough: BoolArray = np.asarray(~few.any(axis=1) | (moments.units is None))
+    if adjusted is not None:
+        enough = enough & adjusted.tested
     with np.errstate(divide="ignore", invalid="ignore"):
         implied, treated, control, weight = collapse_parts(
-            total, measure=measure, collapse=collapse, arm_ratio=arm_ratio, split=split
+            total,
+            measure=measure,
+            collapse=collapse,
+            names=known,
+            arm_ratio=arm_ratio,
+            split=split,
+            n_strata=n_strata,
         )
         numerator = implied - treated
     finite = np.isfinite(numerator.gradient).all(axis=(1, 2)) & np.isfinite(numerator.value)
     finite &= np.isfinite(control.gradient).all(axis=(1, 2))
-    usable = finite & (rows.min(axis=(1, 2)) >= 2)
+    usable = finite & (smallest >= 2) & enough
     numerator, control = _keep(numerator, usable), _keep(control, usable)
     weight = _keep(weight, usable)
     covariance = covariance_by_group(moments, [numerator, control])
     varies = _varies(moments, numerator) & _varies(moments, _residual(numerator, control))
-    untested = _untested(arms, usable, control.value, varies)
+    untested = _untested(arms, enough, usable, control.value, varies)
     tested = np.array([g for g in range(n_groups) if g not in untested], dtype=np.int64)
     d = control.take(tested)
     if measure == "relative":
@@ -320,6 +432,20 @@ def group_errors(
         covariance=covariance,
         arm_ratio=arm_ratio,
         split=split,
+        names=known,
+        n_strata=n_strata,
+        binary=_is_binary(moments, known) if binary is None else binary,
+        n_units=units.n,
+        n_eff=units.n_eff,
+        df=units.df,
+        adjusted=None
+        if adjusted is None
+        else ContrastRoots(
+            error_contrast=adjusted.error[tested],
+            bias_contrast=bias_contrasts(
+                adjusted.error[tested], adjusted.size[tested], np.ones(len(tested), dtype=bool)
+            ),
+        ),
     )
 
 
@@ -349,7 +475,8 @@ def corrected_errors(errors: GroupErrors, amount: FloatArray) -> GroupErrors:
 
     References
     ----------
-    .. [1] Persson et al., see the module.
+    .. [1] J. Persson, J. Bakker, D. Bohle, S. Feuerriegel and F. von Wangenheim (2026).
+       doi:10.48550/arXiv.2602.20383
 
     Examples
     --------
@@ -379,13 +506,24 @@ def _keep(function: Linearised, usable: BoolArray) -> Linearised:
     )
 
 
+def _is_binary(moments: CellMoments, names: tuple[str, ...]) -> bool:
+    """Return whether outcomes are seen to be 0/1: sums of y and of its square agree."""
+    alone = moments.cross is None and np.array_equal(moments.product[:, 0, 0], moments.n)
+    if "y" not in names or not alone:
+        return False
+    k = names.index("y")
+    return bool(np.array_equal(moments.product[:, k, k], moments.total[:, k]))
+
+
 def _untested(
-    arms: IntArray, usable: BoolArray, control: FloatArray, varies: BoolArray
+    arms: IntArray, enough: BoolArray, usable: BoolArray, control: FloatArray, varies: BoolArray
 ) -> dict[int, str]:
     reasons: dict[int, str] = {}
     for g in range(len(arms)):
         if arms[g].min() < 2:
             reasons[g] = "one-arm-only"
+        elif not enough[g]:
+            reasons[g] = "too-few-units"
         elif not usable[g] or control[g] <= 0:
             reasons[g] = "no-control-positives"
         elif not varies[g]:

@@ -8,22 +8,27 @@ effective counts ([3]_) where predictions, weights or clusters spread them.
 
 References
 ----------
-.. [1] J. Persson, J. Bakker, D. Bohle, S. Feuerriegel, F. von Wangenheim, "Detecting and
-   Mitigating Algorithmic Bias in Treatment Effect Estimation".
+.. [1] J. Persson, J. Bakker, D. Bohle, S. Feuerriegel and F. von Wangenheim (2026), Detecting and
+   mitigating group bias in heterogeneous treatment effects (earlier: Detecting and mitigating
+   algorithmic bias in treatment effect estimation). doi:10.48550/arXiv.2602.20383
 .. [2] J. Przyborowski and H. Wilenski (1940), Homogeneity of results in testing samples from
    Poisson series, Biometrika 31, 313-323. https://doi.org/10.1093/biomet/31.3-4.313
 .. [3] M. P. Fay and E. J. Feuer (1997), Confidence intervals for directly standardized rates,
    Statistics in Medicine 16, 791-801.
+   doi:10.1002/(SICI)1097-0258(19970415)16:7<791::AID-SIM500>3.0.CO;2-#
 .. [4] W. Lin (2013), Agnostic notes on regression adjustments to experimental data, Annals of
    Applied Statistics 7, 295-318. https://doi.org/10.1214/12-AOAS583
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import special
 
 from equipoise._typing import AnyArray, BoolArray, FloatArray, IntArray
+from equipoise.exceptions import DataError, InvalidParameterError
+from equipoise.moments import CellMoments
+from equipoise.stats.delta import Linearised
 from equipoise.stats.inversion import invert
 from equipoise.stats.small_samples import (
     MIN_DF,
@@ -39,14 +44,18 @@ from equipoise.stats.small_samples import (
     quotient,
     side_contrast,
 )
-from equipoise.stats.unit_sums import QuantityCross, QuantitySums, UnitSums
+from equipoise.stats.unit_sums import CrossSums, QuantityCross, QuantitySums, UnitSums
 
 __all__ = [
+    "ContrastRoots",
     "EffectContrasts",
+    "LinearRoots",
     "RelativeRoots",
     "adjusted_effect_contrasts",
+    "arm_units",
     "bias_contrasts",
     "difference_contrasts",
+    "quantity_sums",
 ]
 
 # Events at which the dispersion of an arm counts as much as that of all groups.
@@ -228,6 +237,368 @@ def adjusted_effect_contrasts(
     return _contrasts(sides, rows[:, 2], None)
 
 
+def quantity_sums(moments: CellMoments) -> QuantitySums:
+    """Sums over units, the third order included, of cells that hold them.
+
+    Parameters
+    ----------
+    moments : CellMoments
+        With `units`.
+
+    Returns
+    -------
+    QuantitySums
+    """
+    units = moments.units
+    if units is None:
+        raise InvalidParameterError("the law of few units needs sums of the third order.")
+    return QuantitySums(
+        n=units.n[:, 0],
+        first=moments.total,
+        second=moments.product,
+        third=units.third,
+        w4=units.fourth[:, 0],
+        w5=units.fifth[:, 0],
+    )
+
+
+def arm_units(moments: CellMoments, names: tuple[str, ...], n_cells: int) -> UnitSums:
+    """Count the independent units of each arm, by their weights.
+
+    Parameters
+    ----------
+    moments : CellMoments
+        Sums by (group, cell); odd cells are treated.
+    names : tuple of str
+        The quantities; rows count by "w" where there is one.
+    n_cells : int
+        Cells of a group.
+
+    Returns
+    -------
+    UnitSums
+        Of shape (G, 2), with u = 0; NaN without sums of higher order.
+    """
+    k = names.index("w") if "w" in names else 0
+    n_groups = len(moments.n) // n_cells
+
+    def arms(values: FloatArray) -> FloatArray:
+        return np.asarray(values.reshape(n_groups, -1, 2).sum(axis=1))
+
+    units = moments.units
+    zero = np.zeros((n_groups, 2))
+    blank = np.full(len(moments.n), np.nan)
+    return UnitSums(
+        n=arms(blank if units is None else units.n[:, k]),
+        w=arms(moments.total[:, k]),
+        w2=arms(blank if units is None else moments.product[:, k, k]),
+        w3=arms(blank if units is None else units.third[:, k, k, k]),
+        w4=arms(blank if units is None else units.fourth[:, k]),
+        w5=arms(blank if units is None else units.fifth[:, k]),
+        **dict.fromkeys(("u", "uu", "uw", "uuu", "uuw", "uww"), zero),
+        centre=0.0,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContrastRoots:
+    """Tests of errors and biases that are contrasts of means.
+
+    Parameters
+    ----------
+    error_contrast, bias_contrast : Contrast
+        Of T groups.
+    """
+
+    error_contrast: Contrast
+    bias_contrast: Contrast
+
+    @property
+    def error(self) -> FloatArray:
+        """Estimated errors."""
+        return self.error_contrast.estimate
+
+    @property
+    def rest_error(self) -> FloatArray:
+        """Estimated errors of the rests."""
+        return np.asarray(self.error_contrast.estimate - self.bias_contrast.estimate)
+
+    def se(self, *, bias: bool = False) -> FloatArray:
+        """Standard errors of the errors, or of the biases."""
+        return self._law(bias=bias).se
+
+    def df(self, *, bias: bool = False) -> FloatArray:
+        """Degrees of freedom of the tests."""
+        return self._law(bias=bias).df
+
+    def root(self, null: AnyArray | float = 0.0, *, bias: bool = False) -> FloatArray:
+        """Root of the error, or of the bias, at a hypothesised value."""
+        return self._law(bias=bias).root(null)
+
+    def interval(self, critical: float, *, bias: bool = False) -> tuple[FloatArray, FloatArray]:
+        """Errors, or biases, that are not rejected."""
+        return self._law(bias=bias).interval(critical)
+
+    def _law(self, *, bias: bool) -> ContrastLaw:
+        return contrast_law(self.bias_contrast if bias else self.error_contrast)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinearRoots:
+    r"""Tests of errors :math:`B = U/D` from the influence of each row on U and D.
+
+    At the hypothesised error b the mean of U - b D is zero, and the influence of a row on it is
+    linear in the quantities of the row: each arm of a group, over all strata, is a side. The error
+    of the rest enters as a number with a standard error; for differences, where D is one,
+    `contrasts` has the law of all sides together.
+
+    Parameters
+    ----------
+    sums : QuantitySums
+        In the cells of T groups, (group, stratum, arm).
+    numerator, denominator : Linearised
+        U and D.
+    weight : array of shape (T,)
+        Of each group in a rest; for ratios that of the mean outcome too.
+    covariance : array of shape (T, 2, 2)
+        Of U and D, for the error of a rest.
+    inflation : array of shape (T,)
+        Standard error of a bias over that with independent groups, where units span groups.
+    """
+
+    sums: QuantitySums
+    numerator: Linearised
+    denominator: Linearised
+    weight: FloatArray
+    covariance: FloatArray
+    inflation: FloatArray
+
+    @classmethod
+    def of(
+        cls,
+        moments: CellMoments,
+        tested: IntArray,
+        numerator: Linearised,
+        denominator: Linearised,
+        *,
+        weight: FloatArray,
+        covariance: FloatArray,
+        inflation: FloatArray | None = None,
+    ) -> "LinearRoots":
+        """Prepare the tests of some groups.
+
+        Parameters
+        ----------
+        moments : CellMoments
+            Sums of all groups, with `units`.
+        tested : array of shape (T,)
+            Groups to test.
+        numerator, denominator : Linearised
+            U and D of all groups.
+        weight : array of shape (G,)
+            Of each group in a rest.
+        covariance : array of shape (G, 2, 2)
+            Of U and D.
+        inflation : array of shape (T,), optional
+            As in the class.
+
+        Returns
+        -------
+        LinearRoots
+        """
+        n_cells = numerator.gradient.shape[1]
+        cells = (tested[:, None] * n_cells + np.arange(n_cells)).ravel()
+        return cls(
+            sums=quantity_sums(moments)[cells],
+            numerator=numerator.take(tested),
+            denominator=denominator.take(tested),
+            weight=weight[tested],
+            covariance=covariance[tested],
+            inflation=np.ones(len(tested)) if inflation is None else inflation,
+        )
+
+    def contrasts(self, moments: CellMoments, tested: IntArray) -> ContrastRoots:
+        """Return errors and biases of differences as contrasts of all arms.
+
+        Parameters
+        ----------
+        moments : CellMoments
+            Sums of all groups.
+        tested : array of shape (T,)
+            The groups of these roots.
+
+        Returns
+        -------
+        ContrastRoots
+
+        Examples
+        --------
+        Is the mean of 4, 5, 6, 9 larger than that of 1, 2, 3, 4 by 5?
+
+        >>> import numpy as np
+        >>> from equipoise.stats.effects.errors import effect_moments, group_errors
+        >>> y, arm = [1.0, 2, 3, 4, 4, 5, 6, 9], np.repeat([0, 1], 4)
+        >>> found = group_errors(effect_moments(y, arm, np.full(8, 5.0), np.zeros(8),
+        ...                                     measure="difference"),
+        ...                      measure="difference", collapse="mean")
+        >>> roots = LinearRoots.of(found.moments, found.tested, found.numerator, found.denominator,
+        ...                        weight=found.weight.value, covariance=found.covariance)
+        >>> float(roots.contrasts(found.moments, found.tested).root(0.0)[0].round(2))
+        0.88
+        """
+        b = np.zeros(len(self.weight))
+        sides, arms = self._sides(b)
+        links = None
+        if moments.cross is not None:
+            links = Links.between(
+                arms.reshape(-1), _side_cross(moments, tested, self._direction(b))
+            )
+        found = _contrasts(sides, self.weight, links)
+        value = self.numerator.value
+        others = self.weight.sum() - self.weight
+        rest = quotient((self.weight * value).sum() - self.weight * value, others, 0.0)
+        # The influence of rows says how an estimate varies, not what it is.
+        return ContrastRoots(
+            error_contrast=replace(found.error, estimate=value),
+            bias_contrast=replace(found.bias, estimate=value - rest),
+        )
+
+    def root(self, null: AnyArray | float = 0.0, *, bias: bool = False) -> FloatArray:
+        """Root of the error, or of the bias, the error minus that of the other groups.
+
+        Parameters
+        ----------
+        null : float or array of shape (T,), default 0
+            Hypothesised value.
+        bias : bool, default False
+            Of the bias.
+
+        Returns
+        -------
+        array of shape (T,)
+            Positive when predictions are too high.
+        """
+        rest, variance = self._rest(bias=bias)
+        return self._law(rest + np.asarray(null, np.float64), self._every, variance).root()
+
+    def interval(self, critical: float, *, bias: bool = False) -> tuple[FloatArray, FloatArray]:
+        """Errors, or biases, that are not rejected.
+
+        Parameters
+        ----------
+        critical : float
+            Largest absolute root that is not rejected.
+        bias : bool, default False
+            Of the biases.
+
+        Returns
+        -------
+        low, high : array of shape (T,)
+        """
+        rest, variance = self._rest(bias=bias)
+
+        def root(null: FloatArray, which: IntArray, tail: int) -> FloatArray:  # noqa: ARG001
+            return self._law(null + rest[which], which, variance[which]).root()
+
+        ends = np.full(len(rest), np.inf)
+        return invert(
+            root, self.error - rest, self.se(bias=bias), critical=critical, low=-ends, high=ends
+        )
+
+    def se(self, *, bias: bool = False) -> FloatArray:
+        """Standard errors of the errors, or of the biases."""
+        law = self._law(self.error, self._every, self._rest(bias=bias)[1])
+        return np.asarray(law.se / self.denominator.value)
+
+    def df(self, *, bias: bool = False) -> FloatArray:
+        """Degrees of freedom of the tests."""
+        rest, variance = self._rest(bias=True)
+        if not bias:
+            rest, variance = self.error, np.zeros(len(rest))
+        return self._law(rest, self._every, variance).df
+
+    @property
+    def error(self) -> FloatArray:
+        """Estimated errors."""
+        return np.asarray(self.numerator.value / self.denominator.value)
+
+    @property
+    def rest_error(self) -> FloatArray:
+        """Estimated errors of the rests."""
+        return self._rest(bias=True)[0]
+
+    @property
+    def _every(self) -> IntArray:
+        return np.arange(len(self.weight))
+
+    def _direction(self, b: FloatArray) -> FloatArray:
+        """Influence on U - b D of the quantities in each cell, times the size of the arm."""
+        n_cells = self.numerator.gradient.shape[1]
+        size = self.sums.first[:, 0].reshape(-1, n_cells // 2, 2).sum(axis=1)
+        gradient = self.numerator.gradient - b[:, None, None] * self.denominator.gradient
+        return np.asarray(gradient * np.tile(size, n_cells // 2)[:, :, None])
+
+    def _sides(self, b: FloatArray) -> tuple[Contrast, UnitSums]:
+        """Arms of each group as sides, at hypothesised errors."""
+        direction = self._direction(b)
+        n_groups, n_cells, p = direction.shape
+        cells = self.sums.along(direction.reshape(-1, p))
+        arms = cells.reshape(n_groups, n_cells // 2, 2).sum(axis=1)
+        return _by_arm(arms.reshape(-1)), arms
+
+    def _rest(self, *, bias: bool) -> tuple[FloatArray, FloatArray]:
+        """Error of the other groups, and its variance; zero for the error itself."""
+        if not bias:
+            return np.zeros(len(self.weight)), np.zeros(len(self.weight))
+        top, bottom = self.weight * self.numerator.value, self.weight * self.denominator.value
+        below = bottom.sum() - bottom
+        rest = quotient(top.sum() - top, below, 0.0)
+        v = self.weight[:, None, None] ** 2 * self.covariance
+        others = v.sum(axis=0) - v
+        spread = others[:, 0, 0] - 2 * rest * others[:, 0, 1] + rest**2 * others[:, 1, 1]
+        return rest, quotient(np.maximum(spread, 0.0), below**2)
+
+    def _law(self, b: FloatArray, which: IntArray, rest_variance: FloatArray) -> ContrastLaw:
+        """Law of U - b D, for the groups numbered `which`."""
+        whole = self.error
+        whole[which] = b
+        sides, _ = self._sides(whole)
+        own = sides.sum()[which]
+        d = self.denominator.value[which]
+        rest = Contrast.constant(np.zeros(len(b)), se=d * np.sqrt(rest_variance))
+        law = contrast_law(own + rest)
+        wider = np.where(rest_variance > 0, self.inflation[which], 1.0)
+        return replace(law, estimate=self.numerator.value[which] - b * d, se=law.se * wider)
+
+
+def _side_cross(moments: CellMoments, tested: IntArray, direction: FloatArray) -> CrossSums:
+    """Products of units with rows in two sides of tested groups."""
+    pair = moments.cross
+    if pair is None or pair.squares is None:
+        raise InvalidParameterError("units that span sides need their squared products.")
+    n_cells = direction.shape[1]
+    place = np.full(len(moments.n) // n_cells, -1)
+    place[tested] = np.arange(len(tested))
+    inside = (place[pair.first // n_cells] >= 0) & (place[pair.second // n_cells] >= 0)
+    first, second = pair.first[inside], pair.second[inside]
+    product, squares = pair.product[inside], pair.squares[inside, 0]
+    side = [2 * place[cell // n_cells] + cell % 2 for cell in (first, second)]
+    if np.any(side[0] == side[1]):
+        raise DataError(
+            "a cluster has rows in several strata of one arm; strata must be made of whole"
+            " clusters. Name coarser strata, or leave the clusters out if rows were randomised."
+        )
+    a, b = (direction[place[cell // n_cells], cell % n_cells] for cell in (first, second))
+    size = 2 * len(tested)
+    uu, uw, wu, ww, w2w2 = np.zeros((5, size, size))
+    np.add.at(uu, tuple(side), np.einsum("ea,eab,eb->e", a, product, b))
+    np.add.at(uw, tuple(side), np.einsum("ea,ea->e", a, product[:, :, 0]))
+    np.add.at(wu, tuple(side), np.einsum("eb,eb->e", b, product[:, 0, :]))
+    np.add.at(ww, tuple(side), product[:, 0, 0])
+    np.add.at(w2w2, tuple(side), squares)
+    return CrossSums(uu=uu + uu.T, uw=uw + wu.T, ww=ww + ww.T, w2w2=w2w2 + w2w2.T)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelativeRoots:
     r"""Tests of the errors of predicted relative effects.
@@ -252,6 +623,12 @@ class RelativeRoots:
         "ok", "too-few-units" or "no-control-positives".
     size : array of shape (G,)
         Sum of weights of each group.
+    inflation : array of shape (G,)
+        Standard error of a bias over that with independent groups, where units span groups.
+    implied_pool : array of shape (2, 4)
+        Variances of units and means of y (f - b) of the controls, over all groups, at four b.
+    treated_pool : float
+        Variances of units over means of the outcomes of the treated, over all groups.
     """
 
     control: QuantitySums
@@ -263,10 +640,18 @@ class RelativeRoots:
     rest_variance: FloatArray
     status: AnyArray
     size: FloatArray
+    inflation: FloatArray
+    implied_pool: FloatArray
+    treated_pool: float
 
     @classmethod
     def from_sums(
-        cls, sums: QuantitySums, *, counts: bool, clustered: bool = False
+        cls,
+        sums: QuantitySums,
+        *,
+        counts: bool,
+        clustered: bool = False,
+        inflation: FloatArray | None = None,
     ) -> "RelativeRoots":
         """Prepare the tests of all groups.
 
@@ -278,6 +663,8 @@ class RelativeRoots:
             Whether the outcome is 0/1.
         clustered : bool, default False
             Whether units are clusters.
+        inflation : array of shape (G,), optional
+            As in the class.
 
         Returns
         -------
@@ -331,99 +718,100 @@ class RelativeRoots:
             rest_variance=quotient(np.maximum(others, 0.0), (bottom.sum() - bottom) ** 2, 0.0),
             status=status,
             size=size,
+            inflation=np.ones(len(size)) if inflation is None else inflation,
+            implied_pool=np.stack(
+                [
+                    np.nansum(_unit_variance(control, grid.directions), axis=0),
+                    np.nansum(control[:, None].along(grid.directions).mean, axis=0),
+                ]
+            ),
+            treated_pool=float(
+                quotient(
+                    np.nansum(_unit_variance(treated, _OUTCOME)), np.nansum(arms.mean[1::2]), 0.0
+                )
+            ),
         )
 
-    def root(self, null: AnyArray | float) -> FloatArray:
-        """Root of the error at a hypothesised value; positive when predictions are too high.
-
-        Parameters
-        ----------
-        null : float or array of shape (G,)
-            Hypothesised error.
-
-        Returns
-        -------
-        array of shape (G,)
-            NaN where nothing is tested.
-        """
-        every = np.arange(len(self.size))
-        b = np.broadcast_to(np.asarray(null, np.float64), every.shape)
-        return np.where(self.status == "ok", self._root(b, every, np.zeros(every.shape)), np.nan)
-
-    def bias_root(self, null: AnyArray | float = 0.0) -> FloatArray:
-        """Root of the bias, the error minus that of the other tested groups.
-
-        Parameters
-        ----------
-        null : float or array of shape (G,), default 0
-            Hypothesised bias.
-
-        Returns
-        -------
-        array of shape (G,)
-        """
-        every = np.arange(len(self.size))
-        tested = (self.status == "ok") & np.isfinite(self.rest_error)
-        b = np.where(tested, self.rest_error, 0.0) + np.asarray(null, np.float64)
-        return np.where(tested, self._root(b, every, self.rest_variance), np.nan)
-
-    def interval(self, critical: float) -> tuple[FloatArray, FloatArray]:
-        """Errors that are not rejected.
-
-        Parameters
-        ----------
-        critical : float
-            Largest absolute root that is not rejected.
-
-        Returns
-        -------
-        low, high : array of shape (G,)
-        """
-        nothing = np.zeros(len(self.size))
-        return self._inverted(critical, nothing, nothing)
-
-    def bias_interval(self, critical: float) -> tuple[FloatArray, FloatArray]:
-        """Biases that are not rejected.
-
-        Parameters
-        ----------
-        critical : float
-            Largest absolute root that is not rejected.
-
-        Returns
-        -------
-        low, high : array of shape (G,)
-        """
-        return self._inverted(critical, self.rest_error, self.rest_variance)
-
-    def _inverted(
-        self, critical: float, shift: FloatArray, extra: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        estimate = np.where(self.status == "ok", self.error - shift, np.nan)
+    def se(self, *, bias: bool = False) -> FloatArray:
+        """Standard errors of the errors, or of the biases."""
         b = np.nan_to_num(self.error)
         variance = _mean_variance(self.control, _implied(b)) + _mean_variance(
             self.treated, _OUTCOME
         )
-        se = np.sqrt(quotient(variance, self.control.along(_OUTCOME).mean ** 2, 0.0) + extra)
+        own = quotient(variance, self.control.along(_OUTCOME).mean ** 2, 0.0)
+        if not bias:
+            return np.sqrt(own)
+        return np.asarray(np.sqrt(own + self.rest_variance) * self.inflation)
+
+    def df(self, *, bias: bool = False) -> FloatArray:
+        """Degrees of freedom of the tests; infinite where events are counted."""
+        every = np.arange(len(self.size))
+        if self.counts and not self.clustered:
+            return np.full(len(every), np.inf)
+        at = self.rest_error if bias else self.error
+        return self._law(np.nan_to_num(at), every, self._rest(bias=bias)[1]).df
+
+    def root(self, null: AnyArray | float = 0.0, *, bias: bool = False) -> FloatArray:
+        """Root of the error, or of the bias, the error minus that of the other tested groups.
+
+        Parameters
+        ----------
+        null : float or array of shape (G,), default 0
+            Hypothesised value.
+        bias : bool, default False
+            Of the bias.
+
+        Returns
+        -------
+        array of shape (G,)
+            Positive when predictions are too high; NaN where nothing is tested.
+        """
+        rest, variance = self._rest(bias=bias)
+        tested = (self.status == "ok") & np.isfinite(rest)
+        b = np.where(tested, rest, 0.0) + np.asarray(null, np.float64)
+        return np.where(tested, self._root(b, np.arange(len(rest)), variance), np.nan)
+
+    def interval(self, critical: float, *, bias: bool = False) -> tuple[FloatArray, FloatArray]:
+        """Errors, or biases, that are not rejected.
+
+        Parameters
+        ----------
+        critical : float
+            Largest absolute root that is not rejected.
+        bias : bool, default False
+            Of the biases.
+
+        Returns
+        -------
+        low, high : array of shape (G,)
+        """
+        rest, variance = self._rest(bias=bias)
+        estimate = np.where(self.status == "ok", self.error - rest, np.nan)
 
         def root(null: FloatArray, which: IntArray, tail: int) -> FloatArray:  # noqa: ARG001
-            return self._root(null + shift[which], which, extra[which])
+            return self._root(null + rest[which], which, variance[which])
 
         ends = np.full(len(estimate), np.inf)
-        return invert(root, estimate, se, critical=critical, low=-ends, high=ends)
+        return invert(root, estimate, self.se(bias=bias), critical=critical, low=-ends, high=ends)
+
+    def _rest(self, *, bias: bool) -> tuple[FloatArray, FloatArray]:
+        """Error of the other groups, and its variance; zero for the error itself."""
+        nothing = np.zeros(len(self.size))
+        return (self.rest_error, self.rest_variance) if bias else (nothing, nothing)
 
     def _root(self, b: FloatArray, which: IntArray, rest_variance: FloatArray) -> FloatArray:
+        wider = np.where(rest_variance > 0, self.inflation[which], 1.0)
         if not self.counts:
-            return self._law(b, which, rest_variance).root()
+            return self._law(b, which, rest_variance).root() / wider
+        return self._count_root(b, which, rest_variance) / wider
+
+    def _count_root(self, b: FloatArray, which: IntArray, rest_variance: FloatArray) -> FloatArray:
         control, treated = self.control[which], self.treated[which]
         implied, observed = control.along(_implied(b)), treated.along(_OUTCOME)
         grid = _Grid.of(self.control)
-        pool0 = grid.at(b, np.nansum(_unit_variance(self.control, grid.directions), axis=0))
-        events0 = grid.at(b, np.nansum(self.control[:, None].along(grid.directions).mean, axis=0))
-        every = self.treated.along(_OUTCOME)
-        pool1 = np.nansum(_unit_variance(self.treated, _OUTCOME)) / np.nansum(every.mean)
+        pool0, events0 = (grid.at(b, values) for values in self.implied_pool)
         d0 = _dispersion(implied, quotient(pool0, events0))
-        d1 = _dispersion(observed, np.full(len(b), pool1))
+        d1 = _dispersion(observed, np.full(len(b), self.treated_pool))
         n, m = implied.mean, observed.mean
         scale0, scale1 = d0 * implied.share(2), d1 * observed.share(2)
         p_up = _mid_p(
@@ -434,14 +822,19 @@ class RelativeRoots:
         root = np.where(n > 0, root, np.where(m > 0, -_FARTHEST, 0.0))
         # An estimated error of the rest widens both, and then rules nothing out by itself.
         own = scale0 * np.maximum(n, 0.0) + scale1 * m
-        extra = control.along(_OUTCOME).mean ** 2 * rest_variance
+        level = control.along(_OUTCOME)
+        extra = level.mean**2 * rest_variance
         wide = np.where(n > 0, root, quotient(n - m, np.sqrt(own))) * np.sqrt(
             quotient(own, own + extra)
         )
         root = np.where(rest_variance > 0, wide, root)
-        if not self.clustered:
-            return root
-        return normal_root(root, self._law(b, which, rest_variance).df)
+        if self.clustered:
+            root = normal_root(root, self._law(b, which, rest_variance).df)
+        # Outcomes that are all alike are no counts of rare events.
+        alike = (d1 <= 0.0) | (level.scatter <= 0.0)
+        if alike.any():
+            root = np.where(alike, self._law(b, which, rest_variance).root(), root)
+        return np.asarray(root)
 
     def _law(self, b: FloatArray, which: IntArray, rest_variance: FloatArray) -> ContrastLaw:
         """Law of N - M, which is zero when the error is b."""

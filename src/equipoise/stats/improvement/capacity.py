@@ -1,32 +1,284 @@
-r"""Select a fixed share of people by a score, and what it costs that the cut-off is estimated.
+r"""Select a fixed share of people by a score, ties included.
 
-A rule that selects the top share of *the population* has a cut-off that the sample only estimates.
-Tests with decisions held fixed are about the realised cut-offs; `with_estimated_cutoffs` gives the
-covariance for the population rule, as a check of how much the difference matters.
+A rule that selects the top share :math:`\kappa` of a score S decides
+:math:`D = 1\{S > q\} + \pi\,1\{S = q\}`: everyone above the cut-off, and of those who share the
+score at it as many as there is room for, by lot. D is a chance, so nothing depends on the order of
+rows, on names or on outcomes, and the share is met exactly. The cut-off is estimated: what that
+adds to the influence of a row is in `equipoise.stats.improvement.rules`.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from equipoise._checks import check_finite, check_fraction
-from equipoise._typing import AnyArray, BoolArray, FloatArray, IntArray
+from equipoise._typing import AnyArray, BoolArray, FloatArray
 from equipoise.exceptions import InvalidParameterError
-from equipoise.moments import CellMoments
-from equipoise.stats.improvement.utilities import UtilityEstimates
 
 __all__ = [
-    "ScoredDecisions",
+    "Decisions",
+    "cut_top_share",
+    "match_share",
     "select_top",
-    "selected_copies",
     "top_share_cutoff",
-    "with_estimated_cutoffs",
 ]
 
 # 0.29 * 100 is 28.999...: a share that means a whole number selects that number.
 ROUNDING = 1e-9
+# Averages over trees differ in the last bit where the scores are equal.
+SAME_SCORE = 1e-12
 NEAR_SHARE = 0.02
 NEAR_LEAST = 20
+BLOCK = 50
+"""Rows with the score at the cut-off from which they alone describe people there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decisions:
+    """What a rule decides about some rows.
+
+    Parameters
+    ----------
+    chance : array of shape (n,)
+        Chance of selection: 0, 1, or what lies between them for people who draw lots.
+    capacity : float, optional
+        Share that the rule selects in every sample; without it, decisions are fixed.
+    near : array of bool, optional
+        Rows that would be selected next, or dropped next; with `capacity`.
+    cutoff, at_cutoff : float, optional
+        Score at the cut-off, and the chance of those who have it.
+    tied : int
+        How many have it.
+    score : array of shape (n,), optional
+        Score behind the decisions.
+    threshold : float, optional
+        Where the score is cut for the true minus the false positive rate, from other rows.
+    """
+
+    chance: FloatArray
+    capacity: float | None = None
+    near: BoolArray | None = None
+    cutoff: float | None = None
+    at_cutoff: float | None = None
+    tied: int = 0
+    score: FloatArray | None = None
+    threshold: float | None = None
+
+    def share(self, weight: AnyArray | None = None, count: AnyArray | None = None) -> float:
+        """Return the share of people, or of weight, that is selected."""
+        w = _masses(len(self.chance), weight, count)
+        return float(w @ self.chance / w.sum())
+
+    def fixed(self) -> "Decisions":
+        """Return the same decisions, held fixed."""
+        return Decisions(chance=self.chance, score=self.score, threshold=self.threshold)
+
+
+def _masses(n: int, weight: AnyArray | None, count: AnyArray | None) -> FloatArray:
+    masses = np.ones(n) if weight is None else check_finite("weight", weight, ndim=1)
+    return masses if count is None else masses * np.asarray(count, dtype=np.float64)
+
+
+def cut_top_share(
+    score: AnyArray,
+    capacity: float,
+    *,
+    weight: AnyArray | None = None,
+    count: AnyArray | None = None,
+) -> Decisions:
+    """Select the top share of a score; those at the cut-off draw lots.
+
+    Parameters
+    ----------
+    score : array of shape (n,)
+        Higher is selected first. Scores that agree in twelve digits are equal.
+    capacity : float
+        Share of people (of weight), in (0, 1).
+    weight : array of shape (n,), optional
+        Sampling weights.
+    count : array of shape (n,), optional
+        How many identical rows each row stands for.
+
+    Returns
+    -------
+    Decisions
+        `near` holds the rows with the score at the cut-off if they are at least 50, else those of
+        the nearest ranks, 1% of the rows (and at least 10) on either side.
+
+    Raises
+    ------
+    InvalidParameterError
+        If the capacity is less than one row.
+
+    Examples
+    --------
+    Half of eight people are selected; five of them share the second best score.
+
+    >>> found = cut_top_share([0.9, 0.8, 0.1], 0.5, count=[2, 5, 1])
+    >>> found.chance.tolist(), found.tied
+    ([1.0, 0.4, 0.0], 5)
+
+    Two of the five: each has a chance of 40%.
+    """
+    values = check_finite("score", score, ndim=1)
+    share = check_fraction("capacity", capacity)
+    if weight is None and count is None:
+        scores = _Scores.of_rows(values, share)
+    else:
+        scores = _Scores.of_masses(values, weight, count)
+    if share * scores.n < 1.0 - ROUNDING:
+        raise InvalidParameterError(
+            f"a capacity of {capacity:g} selects nobody among {scores.n:.0f} rows; raise it."
+        )
+    room = share * scores.total
+    cutoff = scores.at(room * (1.0 - ROUNDING))
+    slack = SAME_SCORE * abs(cutoff)
+    above, tied = values > cutoff + slack, np.abs(values - cutoff) <= slack
+    chance = min((room - scores.mass(above)) / scores.mass(tied), 1.0)
+    if chance > 1.0 - ROUNDING:
+        chance = 1.0
+    n_tied = scores.rows(tied)
+    near = tied
+    if n_tied < BLOCK:
+        reach = max(NEAR_SHARE * scores.n, NEAR_LEAST) / 2.0
+        rank = scores.rows(above)
+        high = scores.at_rank(rank - reach + 1.0)
+        low = scores.at_rank(rank + n_tied + reach)
+        near = (values <= high + slack) & (values >= low - slack)
+    return Decisions(
+        chance=above + chance * tied,
+        capacity=share,
+        near=near,
+        cutoff=cutoff,
+        at_cutoff=chance,
+        tied=round(n_tied),
+        score=values,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Scores:
+    """Scores in descending order, as far as they matter, and how much stands at or above each.
+
+    Parameters
+    ----------
+    score : array of shape (m,)
+        Descending.
+    reached, ranks : array of shape (m,)
+        Mass, and rows, down to each; they begin with what is left out above.
+    masses, copies : array of shape (n,), optional
+        Of all rows; ones without them.
+    n, total : float
+        Rows and mass in all.
+    """
+
+    score: FloatArray
+    reached: FloatArray
+    ranks: FloatArray
+    masses: FloatArray | None
+    copies: FloatArray | None
+    n: float
+    total: float
+
+    @classmethod
+    def of_rows(cls, values: FloatArray, share: float) -> "_Scores":
+        """Sort the ranks about the cut-off alone."""
+        n = len(values)
+        middle = int(np.clip(np.floor(n * (1.0 - share)), 0, n - 1))
+        reach = int(max(NEAR_SHARE * n, NEAR_LEAST)) + 2 * BLOCK
+        low, high = max(middle - reach, 0), min(middle + reach, n - 1)
+        window = np.sort(np.partition(values, [low, high])[low : high + 1])[::-1]
+        ranks = np.arange(n - high, n - low + 1, dtype=np.float64)
+        return cls(
+            score=window,
+            reached=ranks,
+            ranks=ranks,
+            masses=None,
+            copies=None,
+            n=float(n),
+            total=float(n),
+        )
+
+    @classmethod
+    def of_masses(
+        cls, values: FloatArray, weight: AnyArray | None, count: AnyArray | None
+    ) -> "_Scores":
+        """Sort all rows."""
+        masses = _masses(len(values), weight, count)
+        copies = _masses(len(values), None, count)
+        order = np.argsort(-values, kind="stable")
+        return cls(
+            score=values[order],
+            reached=np.cumsum(masses[order]),
+            ranks=np.cumsum(copies[order]),
+            masses=masses,
+            copies=copies,
+            n=float(copies.sum()),
+            total=float(masses.sum()),
+        )
+
+    def at(self, least: float) -> float:
+        """Return the highest score such that it and those above have at least that mass."""
+        return self._found(self.reached, least)
+
+    def at_rank(self, rank: float) -> float:
+        """Return the score of a rank; the first or the last beyond the ends."""
+        return self._found(self.ranks, float(np.clip(rank, 1.0, self.n)))
+
+    def _found(self, reached: FloatArray, least: float) -> float:
+        place = int(np.searchsorted(reached, least * (1.0 - ROUNDING)))
+        return float(self.score[min(place, len(self.score) - 1)])
+
+    def mass(self, rows: BoolArray) -> float:
+        """Return the mass of some rows."""
+        if self.masses is None:
+            return float(np.count_nonzero(rows))
+        return float(self.masses[rows].sum())
+
+    def rows(self, rows: BoolArray) -> float:
+        """Return how many rows some rows stand for."""
+        if self.copies is None:
+            return float(np.count_nonzero(rows))
+        return float(self.copies[rows].sum())
+
+
+def match_share(
+    decisions: AnyArray,
+    capacity: float,
+    *,
+    weight: AnyArray | None = None,
+    count: AnyArray | None = None,
+) -> Decisions:
+    """Bring given decisions to a share, by lot among the selected or among the others.
+
+    Parameters
+    ----------
+    decisions : array of shape (n,)
+        0 or 1.
+    capacity : float
+        Share of people (of weight), in (0, 1).
+    weight, count : array of shape (n,), optional
+        As in `cut_top_share`.
+
+    Returns
+    -------
+    Decisions
+        Whose share is the capacity.
+
+    Examples
+    --------
+    Three of four are selected, two may be:
+
+    >>> match_share([1, 1, 1, 0], 0.5).chance.round(3).tolist()
+    [0.667, 0.667, 0.667, 0.0]
+    """
+    chosen = check_finite("decisions", decisions, ndim=1)
+    target = check_fraction("capacity", capacity)
+    share = Decisions(chance=chosen).share(weight, count)
+    if share > target:
+        return Decisions(chance=chosen * (target / share), capacity=target, near=chosen > 0)
+    fill = (target - share) / (1.0 - share)
+    return Decisions(chance=chosen + (1.0 - chosen) * fill, capacity=target, near=chosen < 1)
 
 
 def top_share_cutoff(score: AnyArray, capacity: float, *, weight: AnyArray | None = None) -> float:
@@ -56,7 +308,7 @@ def top_share_cutoff(score: AnyArray, capacity: float, *, weight: AnyArray | Non
     """
     values = check_finite("score", score, ndim=1)
     share = check_fraction("capacity", capacity)
-    w = np.ones(len(values)) if weight is None else check_finite("weight", weight, ndim=1)
+    w = _masses(len(values), weight, None)
     if not len(values):
         raise InvalidParameterError("a cut-off needs at least one score; got none.")
     known, where = np.unique(values, return_inverse=True)
@@ -81,7 +333,8 @@ def select_top(
     capacity : float
         Share of rows (or of their weight), in (0, 1).
     tie : array of shape (n,), optional
-        Decides between equal scores, smaller first; by default the order of the rows.
+        Decides between equal scores, smaller first; by default the order of the rows. An audit
+        does not decide: it counts the chance, see `cut_top_share`.
     weight : array of shape (n,), optional
         Sampling weights.
 
@@ -94,139 +347,15 @@ def select_top(
     >>> select_top([0.2, 0.9, 0.9, 0.1], 0.25).tolist()
     [False, True, False, False]
     """
-    count = np.ones(len(np.asarray(score)), dtype=np.int64)
-    return selected_copies(score, capacity, count, tie=tie, weight=weight) > 0
-
-
-def selected_copies(
-    score: AnyArray,
-    capacity: float,
-    count: AnyArray,
-    *,
-    tie: AnyArray | None = None,
-    weight: AnyArray | None = None,
-) -> IntArray:
-    """Return how many of the identical rows that each row stands for are selected.
-
-    Parameters
-    ----------
-    score, capacity, tie, weight
-        As in `select_top`; the weight is that of one of the identical rows.
-    count : array of shape (n,)
-        How many identical rows each stands for.
-
-    Returns
-    -------
-    array of int
-
-    Examples
-    --------
-    Half of eight people are selected; five of them have the second best score.
-
-    >>> selected_copies([0.9, 0.8, 0.1], 0.5, [2, 5, 1]).tolist()
-    [2, 2, 0]
-    """
     values = check_finite("score", score, ndim=1)
     share = check_fraction("capacity", capacity)
-    w = np.ones(len(values)) if weight is None else check_finite("weight", weight, ndim=1)
+    w = _masses(len(values), weight, None)
     second = np.arange(len(values)) if tie is None else np.asarray(tie)
     order = np.lexsort((second, -values))
-    each, copies = w[order], np.asarray(count, dtype=np.int64)[order]
-    whole = np.cumsum(each * copies)
-    limit = share * whole[-1] * (1 + ROUNDING) if len(whole) else 0.0
-    chosen = np.where(whole <= limit, copies, 0)
-    last = int(np.searchsorted(whole, limit, side="right"))
-    if last < len(whole):
-        room = limit - (whole[last - 1] if last else 0.0)
-        chosen[last] = min(copies[last], int(room // each[last]))
-    if not chosen.any():
+    selected = np.zeros(len(values), dtype=np.bool_)
+    selected[order] = np.cumsum(w[order]) <= share * w.sum() * (1 + ROUNDING)
+    if not selected.any():
         raise InvalidParameterError(
-            f"a capacity of {capacity:g} selects nobody among {copies.sum()} rows; raise it."
+            f"a capacity of {capacity:g} selects nobody among {len(values)} rows; raise it."
         )
-    selected = np.zeros(len(values), dtype=np.int64)
-    selected[order] = chosen
     return selected
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScoredDecisions:
-    """The two rules on the test rows.
-
-    Parameters
-    ----------
-    numerator, denominator : array of shape (n, C, 2)
-        Row quantities, as in `estimate_utilities`.
-    change_numerator, change_denominator : array of shape (n, C)
-        What selecting a row adds to them, whichever rule selects it.
-    score : array of shape (n, 2)
-        Scores of status quo and candidate.
-    selected : array of shape (n, 2)
-        Their decisions: a top share of each score.
-    group : array of shape (n,)
-        Group of each row.
-    weight, cluster : array of shape (n,), optional
-        As in `estimate_utilities`.
-    """
-
-    numerator: FloatArray
-    denominator: FloatArray
-    change_numerator: FloatArray
-    change_denominator: FloatArray
-    score: FloatArray
-    selected: FloatArray
-    group: IntArray
-    weight: AnyArray | None = None
-    cluster: AnyArray | None = None
-
-
-def with_estimated_cutoffs(estimates: UtilityEstimates, rules: ScoredDecisions) -> UtilityEstimates:
-    r"""Return the estimates with the covariance of rules whose cut-offs are estimated.
-
-    Parameters
-    ----------
-    estimates : UtilityEstimates
-        With decisions held fixed.
-    rules : ScoredDecisions
-        The rows they come from.
-
-    Returns
-    -------
-    UtilityEstimates
-        Without draws: for analytic tests.
-
-    Notes
-    -----
-    With cut-off q at the top share :math:`\kappa` of score S, the influence of a row on the utility
-    of group g gains
-
-    .. math:: \frac{P(G=g \mid S=q)\,E[\Delta u - U_g\,\Delta w \mid S=q, g]}{E[w 1_g]}
-              \,(\kappa - 1\{S \ge q\}),
-
-    where :math:`\Delta u, \Delta w` is what selecting a row adds. The expectation at the cut-off is
-    a mean over the 2% of rows with the nearest scores. The term largely cancels between two rules
-    cut at the same share.
-    """
-    n, criteria, _ = rules.numerator.shape
-    weight = np.ones(n) if rules.weight is None else np.asarray(rules.weight, dtype=np.float64)
-    groups = estimates.value.shape[2]
-    psi = np.zeros((n, estimates.value.size))
-    for algorithm in (0, 1):
-        score, chosen = rules.score[:, algorithm], rules.selected[:, algorithm] == 1
-        share = float(weight @ chosen) / float(weight.sum())
-        gap = np.abs(score - score[chosen].min())
-        nearest = min(max(int(NEAR_SHARE * n), NEAR_LEAST), n)
-        near = np.argpartition(gap, nearest - 1)[:nearest]
-        for c in range(criteria):
-            for g in range(groups):
-                # The last group may be everyone.
-                rows = np.ones(n) if g == estimates.n_groups else rules.group == g
-                value = estimates.value[c, algorithm, g]
-                w = weight * rules.denominator[:, c, algorithm] * rows
-                fixed = weight * rules.numerator[:, c, algorithm] * rows - value * w
-                moved = rules.change_numerator[near, c] - value * rules.change_denominator[near, c]
-                at_cutoff = float(np.average(moved * rows[near], weights=weight[near]))
-                moving = at_cutoff * weight * (share - chosen)
-                position = estimates.position(c, algorithm, g)
-                psi[:, position] = (fixed + moving) / float(w.sum())
-    moments = CellMoments.from_rows(psi, np.zeros(n, dtype=np.int64), cluster=rules.cluster)
-    return replace(estimates, covariance=moments.product[0], draws=None)

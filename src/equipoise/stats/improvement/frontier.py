@@ -14,7 +14,13 @@ import numpy as np
 from equipoise._checks import check_finite, check_fraction, check_option
 from equipoise._typing import AnyArray, FloatArray, SplitRule
 from equipoise.exceptions import InvalidParameterError
-from equipoise.stats.improvement.test import Direction, ImprovementQuestion, p_value_curve
+from equipoise.stats.improvement.test import (
+    Direction,
+    ImprovementQuestion,
+    Margins,
+    gap_values,
+    p_value_curve,
+)
 from equipoise.stats.improvement.utilities import UtilityEstimates
 
 __all__ = [
@@ -57,9 +63,10 @@ def combine_splits(p_values: AnyArray, rule: SplitRule = "median") -> FloatArray
 
     References
     ----------
-    .. [1] Auerbach, Liang, Tabord-Meehan and Okumura (2024). Testing the fairness-improvability of
-       algorithms.
-    .. [2] Gasparin, Wang and Ramdas (2024). Combining exchangeable p-values. arXiv 2404.03484.
+    .. [1] E. Auerbach, A. Liang, M. Tabord-Meehan and K. Okumura (2024), Testing the
+       fairness-improvability of algorithms. doi:10.48550/arXiv.2405.04816
+    .. [2] M. Gasparin, R. Wang and A. Ramdas (2024), Combining exchangeable p-values.
+       doi:10.48550/arXiv.2404.03484
 
     Examples
     --------
@@ -156,6 +163,7 @@ def delta_curve(
     combine: SplitRule = "median",
     fairness: bool = False,
     groups: Sequence[int] = (),
+    margins: Margins | None = None,
 ) -> DeltaCurve:
     r"""Find the largest delta for which every smaller improvement is shown at level `alpha`.
 
@@ -178,6 +186,8 @@ def delta_curve(
     groups : sequence of int
         Require delta of the accuracy of these groups: one for accuracy improvability of a group,
         all for joint accuracy improvability.
+    margins : Margins, optional
+        Losses and tolerances that hold wherever delta is not required.
 
     Returns
     -------
@@ -185,8 +195,8 @@ def delta_curve(
 
     References
     ----------
-    .. [1] Auerbach, Liang, Tabord-Meehan and Okumura (2024). Testing the fairness-improvability of
-       algorithms.
+    .. [1] E. Auerbach, A. Liang, M. Tabord-Meehan and K. Okumura (2024), Testing the
+       fairness-improvability of algorithms. doi:10.48550/arXiv.2405.04816
 
     Examples
     --------
@@ -224,6 +234,7 @@ def delta_curve(
                 question=question,
                 fairness=fairness,
                 groups=groups,
+                margins=margins,
             )
             for split in splits
         ]
@@ -264,7 +275,7 @@ def _bound(
     bounds = []
     if fairness:
         for c in question.fairness:
-            status_quo, candidate = np.ptp(estimates.value[c, :, : estimates.n_groups], axis=1)
+            status_quo, candidate = gap_values(estimates, question, c)
             bounds.append(1.0 - candidate / status_quo if status_quo > 0 else 0.0)
     for g in groups:
         status_quo, candidate = estimates.value[0, :, g]

@@ -6,8 +6,8 @@ improvement only if all hold, so the p-value is the largest of theirs (intersect
 
 References
 ----------
-.. [1] Auerbach, Liang, Tabord-Meehan and Okumura (2024). Testing the fairness-improvability of
-   algorithms.
+.. [1] E. Auerbach, A. Liang, M. Tabord-Meehan and K. Okumura (2024), Testing the
+   fairness-improvability of algorithms. doi:10.48550/arXiv.2405.04816
 """
 
 from collections.abc import Hashable, Sequence
@@ -34,9 +34,13 @@ __all__ = [
     "CriterionTest",
     "ImprovementQuestion",
     "ImprovementTest",
+    "Margins",
+    "Requirement",
     "compare_utilities",
     "gap_direction",
+    "gap_values",
     "p_value_curve",
+    "requirements",
 ]
 
 MIN_SUPPORT = 10
@@ -60,11 +64,13 @@ class ImprovementQuestion:
         "paper": the squared statistic of [1]_.
     inference : {"bootstrap", "analytic"}
         Studentised bootstrap ("signed") or the printed bootstrap ("paper"); or the normal law.
+    indices : tuple of int
+        Fairness criteria that are one number for everyone, itself to be reduced.
 
     References
     ----------
-    .. [1] Auerbach, Liang, Tabord-Meehan and Okumura (2024). Testing the fairness-improvability of
-       algorithms.
+    .. [1] E. Auerbach, A. Liang, M. Tabord-Meehan and K. Okumura (2024), Testing the
+       fairness-improvability of algorithms. doi:10.48550/arXiv.2405.04816
     """
 
     fairness: tuple[int, ...] = (0,)
@@ -72,6 +78,7 @@ class ImprovementQuestion:
     margin_scale: MarginScale = "relative"
     method: ImprovementMethod = "signed"
     inference: Inference = "bootstrap"
+    indices: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         check_option("margin_scale", self.margin_scale, MarginScale)
@@ -102,6 +109,8 @@ class CriterionTest:
         Estimate and standard error of each linear contrast; all must be positive.
     p_value : float
         One-sided; small speaks for improvement.
+    floor : bool
+        Whether the candidate's smallest ratio is compared with a floor, not with the status quo.
     """
 
     criterion: int
@@ -110,6 +119,7 @@ class CriterionTest:
     candidate: float
     contrasts: tuple[tuple[float, float], ...]
     p_value: float
+    floor: bool = False
 
     @property
     def estimate(self) -> float:
@@ -195,6 +205,8 @@ class ImprovementTest:
         )
 
     def _words(self, test: CriterionTest) -> str:
+        if test.floor:
+            return "smallest ratio"
         if test.group is None:
             return f"gap {test.criterion}" if len(self.fairness) > 1 else "gap"
         whose = dict(enumerate(self.groups)).get(test.group)
@@ -241,13 +253,137 @@ def gap_direction(
     return highest, min(others, key=lambda g: float(utility[g]))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Margins:
+    """How much better a candidate must be, or how much worse it may be.
+
+    Parameters
+    ----------
+    accuracy : float or sequence of float
+        Required gain, for all groups or for each; negative is a loss that is tolerated.
+    fairness : float or sequence of float
+        Required relative reduction of each gap, below 1.
+    tolerance : float or sequence of float
+        Amount by which each gap may exceed what is required.
+    floor : float, optional
+        With logarithms of rates: smallest ratio that the candidate must keep, such as 0.8.
+    """
+
+    accuracy: float | Sequence[float] = 0.0
+    fairness: float | Sequence[float] = 0.0
+    tolerance: float | Sequence[float] = 0.0
+    floor: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Requirement:
+    """One requirement as contrasts, all of which must be positive.
+
+    Parameters
+    ----------
+    criterion : int
+        Number of the criterion; 0 is accuracy.
+    group : int or None
+        Group whose accuracy is meant; None for a gap.
+    lines : tuple of ContrastLine
+        The contrasts.
+    delta : float
+        Where the lines are asked.
+    floor : bool
+        Whether a smallest ratio is meant.
+    """
+
+    criterion: int
+    group: int | None
+    lines: tuple[ContrastLine, ...]
+    delta: float
+    floor: bool = False
+
+
+def requirements(
+    estimates: UtilityEstimates,
+    *,
+    directions: Sequence[Direction],
+    question: ImprovementQuestion,
+    margins: Margins,
+    candidate: int = 1,
+) -> list[Requirement]:
+    """Return all requirements of one candidate, accuracy first.
+
+    Parameters
+    ----------
+    estimates : UtilityEstimates
+        Of the status quo and one or more candidates.
+    directions : sequence of (int, int)
+        For each fairness criterion, the groups of highest and lowest utility of the status quo.
+    question : ImprovementQuestion
+        What counts as an improvement.
+    margins : Margins
+        How much.
+    candidate : int
+        Number of the candidate.
+
+    Returns
+    -------
+    list of Requirement
+    """
+    gains = _gains(estimates, question, margins.accuracy)
+    asked = [
+        Requirement(
+            criterion=0,
+            group=g,
+            lines=(_accuracy_line(estimates, question, g, candidate),),
+            delta=float(gain),
+        )
+        for g, gain in zip(_accuracy_groups(estimates, question), gains, strict=True)
+    ]
+    reductions = _for_each_gap("delta_fairness", margins.fairness, question)
+    tolerances = _for_each_gap("fairness_tolerance", margins.tolerance, question)
+    for c, direction, d, m in zip(
+        question.fairness, directions, reductions, tolerances, strict=True
+    ):
+        if d >= 1.0:
+            raise InvalidParameterError(f"`delta_fairness` must be below 1; got {d:g}.")
+        lines = _fairness_lines(estimates, question, c, direction, candidate, float(m))
+        asked.append(Requirement(criterion=c, group=None, lines=tuple(lines), delta=float(d)))
+    if margins.floor is not None:
+        asked += [
+            Requirement(
+                criterion=c,
+                group=None,
+                lines=tuple(_floor_lines(estimates, c, candidate, margins.floor)),
+                delta=0.0,
+                floor=True,
+            )
+            for c in question.fairness
+        ]
+    return asked
+
+
+def _for_each_gap(
+    name: str, given: float | Sequence[float], question: ImprovementQuestion
+) -> FloatArray:
+    try:
+        values = np.broadcast_to(np.asarray(given, dtype=np.float64), len(question.fairness))
+    except ValueError as error:
+        raise InvalidParameterError(
+            f"`{name}` must be a number or one for each of {len(question.fairness)} fairness"
+            f" metrics; got {given!r}."
+        ) from error
+    for value in values:
+        check_number(name, float(value))
+    return values
+
+
 def compare_utilities(
     estimates: UtilityEstimates,
     *,
     directions: Sequence[Direction | None],
     question: ImprovementQuestion,
     delta_accuracy: float | Sequence[float] = 0.0,
-    delta_fairness: float = 0.0,
+    delta_fairness: float | Sequence[float] = 0.0,
+    tolerance: float | Sequence[float] = 0.0,
+    floor: float | None = None,
 ) -> ImprovementTest:
     r"""Test that the candidate is not an improvement of the stated size.
 
@@ -266,9 +402,13 @@ def compare_utilities(
     question : ImprovementQuestion
         What counts as an improvement.
     delta_accuracy : float or sequence of float
-        Required gain in accuracy, for all groups or for each.
-    delta_fairness : float
-        Required relative reduction of the gap, in [0, 1).
+        Required gain in accuracy, for all groups or for each; negative is a tolerated loss.
+    delta_fairness : float or sequence of float
+        Required relative reduction of the gap, below 1, for all fairness criteria or for each.
+    tolerance : float or sequence of float
+        Amount by which the gap may exceed what is required.
+    floor : float, optional
+        With logarithms of rates: the smallest ratio that the candidate must keep.
 
     Returns
     -------
@@ -294,8 +434,8 @@ def compare_utilities(
 
     References
     ----------
-    .. [1] Auerbach, Liang, Tabord-Meehan and Okumura (2024). Testing the fairness-improvability of
-       algorithms.
+    .. [1] E. Auerbach, A. Liang, M. Tabord-Meehan and K. Okumura (2024), Testing the
+       fairness-improvability of algorithms. doi:10.48550/arXiv.2405.04816
 
     Examples
     --------
@@ -316,42 +456,64 @@ def compare_utilities(
     Yes: accuracy rises in both groups (least surely in group 1) and the gap shrinks.
     """
     _check(estimates, question, directions)
-    gains = _gains(estimates, question, delta_accuracy)
-    reduction = check_number("delta_fairness", delta_fairness, low=0.0)
-    if reduction >= 1.0:
-        raise InvalidParameterError(f"`delta_fairness` must be in [0, 1); got {delta_fairness!r}.")
-    accuracy = []
-    for g, gain in zip(_accuracy_groups(estimates, question), gains, strict=True):
-        line = _accuracy_line(estimates, question, g)
-        accuracy.append(
-            CriterionTest(
-                criterion=0,
-                group=g,
-                status_quo=float(estimates.value[0, 0, g]),
-                candidate=float(estimates.value[0, 1, g]),
-                contrasts=(line.at(estimates, gain),),
-                p_value=float(line.p_values(estimates, np.array([gain]), question.law)[0]),
-            )
-        )
-    fairness = []
-    for c, direction in zip(question.fairness, directions, strict=True):
-        gap = np.ptp(estimates.value[c, :, : estimates.n_groups], axis=1)
-        values = estimates.value[c, 0, : estimates.n_groups]
-        seen = (int(np.argmax(values)), int(np.argmin(values)))
-        lines = _fairness_lines(estimates, c, seen if direction is None else direction)
-        p = _gap_p_values(estimates, question, c, direction, np.array([reduction]))
-        fairness.append(
+    seen = [
+        _seen_direction(estimates, c) if direction is None else direction
+        for c, direction in zip(question.fairness, directions, strict=True)
+    ]
+    margins = Margins(
+        accuracy=delta_accuracy, fairness=delta_fairness, tolerance=tolerance, floor=floor
+    )
+    if question.method == "paper":
+        _check_printed(margins, question)
+    unknown = dict(zip(question.fairness, directions, strict=True))
+    tests = []
+    for asked in requirements(estimates, directions=seen, question=question, margins=margins):
+        c, g, at = asked.criterion, asked.group, np.array([asked.delta])
+        if g is None and not asked.floor:
+            p = _gap_p_values(estimates, question, c, unknown[c], at, offset=asked.lines[0].offset)
+        else:
+            p = np.max([line.p_values(estimates, at, question.law) for line in asked.lines], axis=0)
+        values = gap_values(estimates, question, c) if g is None else estimates.value[c, :, g]
+        tests.append(
             CriterionTest(
                 criterion=c,
-                group=None,
-                status_quo=float(gap[0]),
-                candidate=float(gap[1]),
-                contrasts=tuple(line.at(estimates, reduction) for line in lines),
+                group=g,
+                status_quo=float(values[0]),
+                candidate=float(values[1]),
+                contrasts=tuple(line.at(estimates, asked.delta) for line in asked.lines),
                 p_value=float(p[0]),
+                floor=asked.floor,
             )
         )
-    p_value = max(test.p_value for test in (*accuracy, *fairness))
-    return ImprovementTest(accuracy=tuple(accuracy), fairness=tuple(fairness), p_value=p_value)
+    return ImprovementTest(
+        accuracy=tuple(test for test in tests if test.group is not None),
+        fairness=tuple(test for test in tests if test.group is None),
+        p_value=max(test.p_value for test in tests),
+    )
+
+
+def gap_values(
+    estimates: UtilityEstimates, question: ImprovementQuestion, criterion: int
+) -> FloatArray:
+    """Return the largest gap of each rule, or the index itself where it is one number."""
+    if criterion in question.indices:
+        return estimates.value[criterion, :, 0]
+    gaps: FloatArray = np.ptp(estimates.value[criterion, :, : estimates.n_groups], axis=1)
+    return gaps
+
+
+def _seen_direction(estimates: UtilityEstimates, criterion: int) -> Direction:
+    values = estimates.value[criterion, 0, : estimates.n_groups]
+    return int(np.argmax(values)), int(np.argmin(values))
+
+
+def _check_printed(margins: Margins, question: ImprovementQuestion) -> None:
+    """The printed statistics know no tolerated loss."""
+    reductions = _for_each_gap("delta_fairness", margins.fairness, question)
+    if np.min(margins.accuracy) < 0 or reductions.min() < 0 or np.any(margins.tolerance):
+        raise InvalidParameterError(
+            'method="paper" knows improvements only; use "signed" with a tolerated loss.'
+        )
 
 
 def p_value_curve(
@@ -362,6 +524,7 @@ def p_value_curve(
     question: ImprovementQuestion,
     fairness: bool = False,
     groups: Sequence[int] = (),
+    margins: Margins | None = None,
 ) -> FloatArray:
     """Return the p-value of the test at every delta, from the same draws.
 
@@ -375,21 +538,30 @@ def p_value_curve(
         Whether delta is required of the fairness gaps.
     groups : sequence of int
         Groups of which a gain of delta in accuracy is required; of the others, delta = 0.
+    margins : Margins, optional
+        Losses and tolerances that hold wherever delta is not required.
 
     Returns
     -------
     array of shape (D,)
     """
     _check(estimates, question, directions)
+    allowed = margins or Margins()
+    losses = np.minimum(_gains(estimates, question, allowed.accuracy), 0.0)
+    tolerances = _for_each_gap("fairness_tolerance", allowed.tolerance, question)
+    reductions = np.minimum(_for_each_gap("delta_fairness", allowed.fairness, question), 0.0)
     grid = np.asarray(deltas, dtype=np.float64)
     worst = np.zeros(len(grid))
-    for g in _accuracy_groups(estimates, question):
+    for g, loss in zip(_accuracy_groups(estimates, question), losses, strict=True):
         line = _accuracy_line(estimates, question, g)
-        at = grid if g in groups else np.zeros(1)
+        at = grid if g in groups else np.array([loss])
         worst = np.maximum(worst, line.p_values(estimates, at, question.law))
-    for c, direction in zip(question.fairness, directions, strict=True):
-        at = grid if fairness else np.zeros(1)
-        worst = np.maximum(worst, _gap_p_values(estimates, question, c, direction, at))
+    for c, direction, d, m in zip(
+        question.fairness, directions, reductions, tolerances, strict=True
+    ):
+        at = grid if fairness else np.array([d])
+        p = _gap_p_values(estimates, question, c, direction, at, offset=float(m))
+        worst = np.maximum(worst, p)
     return worst
 
 
@@ -399,10 +571,10 @@ def _accuracy_groups(estimates: UtilityEstimates, question: ImprovementQuestion)
 
 
 def _accuracy_line(
-    estimates: UtilityEstimates, question: ImprovementQuestion, group: int
+    estimates: UtilityEstimates, question: ImprovementQuestion, group: int, candidate: int = 1
 ) -> ContrastLine:
     base, slope = np.zeros((2, estimates.value.size))
-    base[estimates.position(0, 1, group)] = 1.0
+    base[estimates.position(0, candidate, group)] = 1.0
     base[estimates.position(0, 0, group)] = -1.0
     if question.margin_scale == "absolute":
         return ContrastLine(base=base, slope=slope, margin=1.0)
@@ -411,19 +583,52 @@ def _accuracy_line(
 
 
 def _fairness_lines(
-    estimates: UtilityEstimates, criterion: int, direction: Direction
+    estimates: UtilityEstimates,
+    question: ImprovementQuestion,
+    criterion: int,
+    direction: Direction,
+    candidate: int = 1,
+    offset: float = 0.0,
 ) -> list[ContrastLine]:
+    if criterion in question.indices:
+        now, then = np.zeros((2, estimates.value.size))
+        now[estimates.position(criterion, 0, 0)] = 1.0
+        then[estimates.position(criterion, candidate, 0)] = 1.0
+        return [ContrastLine(base=now - then, slope=-now, offset=offset)]
     high, low = direction
-    status_quo = np.zeros(estimates.value.size)
-    status_quo[estimates.position(criterion, 0, high)] = 1.0
-    status_quo[estimates.position(criterion, 0, low)] = -1.0
-    lines = []
-    for g, h in permutations(range(estimates.n_groups), 2):
-        candidate = np.zeros(estimates.value.size)
-        candidate[estimates.position(criterion, 1, g)] = 1.0
-        candidate[estimates.position(criterion, 1, h)] = -1.0
-        lines.append(ContrastLine(base=status_quo - candidate, slope=-status_quo))
-    return lines
+    status_quo = _difference(estimates, criterion, 0, high, low)
+    return [
+        ContrastLine(
+            base=status_quo - _difference(estimates, criterion, candidate, g, h),
+            slope=-status_quo,
+            offset=offset,
+        )
+        for g, h in permutations(range(estimates.n_groups), 2)
+    ]
+
+
+def _floor_lines(
+    estimates: UtilityEstimates, criterion: int, candidate: int, floor: float
+) -> list[ContrastLine]:
+    """Return that no ratio of the candidate's rates, given as logarithms, is below the floor."""
+    none = np.zeros(estimates.value.size)
+    return [
+        ContrastLine(
+            base=_difference(estimates, criterion, candidate, h, g),
+            slope=none,
+            offset=-float(np.log(floor)),
+        )
+        for g, h in permutations(range(estimates.n_groups), 2)
+    ]
+
+
+def _difference(
+    estimates: UtilityEstimates, criterion: int, algorithm: int, first: int, second: int
+) -> FloatArray:
+    contrast = np.zeros(estimates.value.size)
+    contrast[estimates.position(criterion, algorithm, first)] = 1.0
+    contrast[estimates.position(criterion, algorithm, second)] = -1.0
+    return contrast
 
 
 def _gap_p_values(
@@ -432,13 +637,15 @@ def _gap_p_values(
     criterion: int,
     direction: Direction | None,
     deltas: FloatArray,
+    *,
+    offset: float = 0.0,
 ) -> FloatArray:
     if question.method == "paper":
         return _squared_p_values(estimates, question, criterion, deltas)
     tried = list(permutations(range(estimates.n_groups), 2)) if direction is None else [direction]
     least = np.ones(len(deltas))
     for pair in tried:
-        lines = _fairness_lines(estimates, criterion, pair)
+        lines = _fairness_lines(estimates, question, criterion, pair, offset=offset)
         p = np.max([line.p_values(estimates, deltas, question.law) for line in lines], axis=0)
         least = np.minimum(least, len(tried) * p)
     return least
@@ -483,11 +690,15 @@ def _gains(
             f" {delta_accuracy!r}."
         ) from error
     for gain in gains:
-        check_number("delta_accuracy", float(gain), low=0.0)
+        check_number("delta_accuracy", float(gain))
+        if gain <= -1.0 and question.margin_scale == "relative":
+            raise InvalidParameterError(
+                f"a relative loss of accuracy must be below 1 (everything); got {-gain:g}."
+            )
     status_quo = estimates.value[0, 0, groups.start : groups.stop]
     if question.margin_scale == "relative" and ((gains != 0) & (status_quo <= 0)).any():
         raise InvalidParameterError(
-            "a relative gain in accuracy needs a positive utility of the status quo; got"
+            "a relative margin of accuracy needs a positive utility of the status quo; got"
             f' {status_quo.min():.4g}. Pass margin_scale="absolute".'
         )
     return gains

@@ -8,12 +8,14 @@ vector; nothing is resampled twice.
 
 References
 ----------
-.. [1] Auerbach, Liang, Tabord-Meehan and Okumura (2024). Testing the fairness-improvability of
-   algorithms. arXiv 2405.04816.
+.. [1] E. Auerbach, A. Liang, M. Tabord-Meehan and K. Okumura (2024), Testing the
+   fairness-improvability of algorithms. doi:10.48550/arXiv.2405.04816
 """
 
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Literal, Self, TypeAlias
 
 import numpy as np
 from scipy import special
@@ -32,6 +34,7 @@ __all__ = [
     "bootstrap_draws",
     "counted_units",
     "estimate_utilities",
+    "nameless_order",
     "standard_error",
 ]
 
@@ -71,11 +74,12 @@ class UtilityEstimates:
 
     Parameters
     ----------
-    value : array of shape (C, 2, H)
-        Utilities; H counts the groups and, with `population`, everyone as the last.
+    value : array of shape (C, A, H)
+        Utilities of A algorithms, two unless several candidates are judged together; H counts the
+        groups and, with `population`, everyone as the last.
     covariance : array of shape (R, R)
-        Their covariance, R = 2 C H.
-    support : array of shape (C, 2, H)
+        Their covariance, R = A C H.
+    support : array of shape (C, A, H)
         Independent units with a non-zero denominator.
     n_groups : int
         Groups, everyone not counted.
@@ -94,7 +98,86 @@ class UtilityEstimates:
 
     def position(self, criterion: int, algorithm: int, group: int) -> int:
         """Return the number of a ratio in `covariance` and in the draws."""
-        return (2 * criterion + algorithm) * int(self.value.shape[2]) + group
+        rules, width = int(self.value.shape[1]), int(self.value.shape[2])
+        return (rules * criterion + algorithm) * width + group
+
+    def among(self, groups: Sequence[int]) -> Self:
+        """Return the estimates of some groups, in that order (and of everyone, if there)."""
+        kept = [*groups, *range(self.n_groups, self.value.shape[2])]
+        if kept == list(range(self.value.shape[2])):
+            return self
+        place = np.arange(self.value.size).reshape(self.value.shape)[:, :, kept].ravel()
+        draws = self.draws
+        if draws is not None:
+            draws = BootstrapDraws(
+                value=draws.value[:, place],
+                covariance=draws.covariance[:, place[:, None], place],
+                defined=draws.defined[:, place],
+                law=draws.law,
+            )
+        return replace(
+            self,
+            value=self.value[:, :, kept],
+            covariance=self.covariance[np.ix_(place, place)],
+            support=self.support[:, :, kept],
+            n_groups=len(groups),
+            draws=draws,
+        )
+
+    def of_rules(self, rules: Sequence[int]) -> Self:
+        """Return the estimates of some algorithms, the status quo (0) first; without draws."""
+        place = np.arange(self.value.size).reshape(self.value.shape)[:, list(rules)].ravel()
+        return replace(
+            self,
+            value=self.value[:, list(rules)],
+            covariance=self.covariance[np.ix_(place, place)],
+            support=self.support[:, list(rules)],
+            draws=None,
+        )
+
+    def contrasts(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return contrasts of the ratios, one for each row, and their covariance."""
+        return rows @ self.value.ravel(), rows @ self.covariance @ rows.T
+
+    def contrast(self, row: FloatArray) -> tuple[float, float]:
+        """Return one contrast and its standard error."""
+        return float(row @ self.value.ravel()), standard_error(row, self.covariance)
+
+    def on_log_scale(self, criteria: Sequence[int]) -> Self:
+        """Return the estimates with the logarithms of some criteria, by the delta method."""
+        scale = np.ones(self.value.shape)
+        value = self.value.copy()
+        for c in criteria:
+            if (self.value[c, :, : self.n_groups] <= 0).any():
+                raise InvalidParameterError(
+                    "ratios need rates above zero in every group, for both rules; a rate is zero."
+                    ' Use scale="difference", or leave the group out.'
+                )
+            used = self.value[c] > 0
+            scale[c] = np.where(used, 1.0 / np.where(used, self.value[c], 1.0), 0.0)
+            value[c] = np.log(np.where(used, self.value[c], 1.0))
+        factor = scale.ravel()
+        draws = self.draws
+        if draws is not None:
+            place = np.arange(self.value.size).reshape(self.value.shape)[list(criteria)].ravel()
+            positive = draws.value[:, place] > 0
+            safe = np.where(positive, draws.value[:, place], 1.0)
+            each = np.ones_like(draws.value)
+            each[:, place] = 1.0 / safe
+            logs, defined = draws.value.copy(), draws.defined.copy()
+            logs[:, place], defined[:, place] = np.log(safe), defined[:, place] & positive
+            draws = BootstrapDraws(
+                value=logs,
+                covariance=draws.covariance * each[:, :, None] * each[:, None, :],
+                defined=defined,
+                law=draws.law,
+            )
+        return replace(
+            self,
+            value=value,
+            covariance=self.covariance * np.outer(factor, factor),
+            draws=draws,
+        )
 
 
 def estimate_utilities(
@@ -108,6 +191,7 @@ def estimate_utilities(
     count: AnyArray | None = None,
     cluster: AnyArray | None = None,
     n_resamples: int = 0,
+    undefined: bool = False,
     rng: Rng = None,
 ) -> UtilityEstimates:
     """Estimate the utilities of status quo and candidate in every group.
@@ -130,6 +214,8 @@ def estimate_utilities(
         Unit of each row; units are resampled whole.
     n_resamples : int
         Bootstrap samples; 0 for none (the analytic tests need none).
+    undefined : bool
+        Let groups without support have a utility of zero instead of raising.
     rng : numpy.random.Generator, int or None
         Source of randomness.
 
@@ -175,17 +261,17 @@ def estimate_utilities(
     quantities = np.concatenate([u.reshape(len(u), -1), w.reshape(len(w), -1)], axis=1)
     if weight is not None:
         quantities = quantities * check_finite("weight", weight, ndim=1)[:, None]
-    units, unit_count, n_units = _units(quantities, code, copies, cluster, layout)
+    units, unit_count, n_units, place = _units(quantities, code, copies, cluster, layout)
     spans_groups = population or cluster is not None
     basis = layout.expand(units, spans_groups=cluster is not None)
     pairs = layout.pairs(spans_groups=spans_groups)
     total = unit_count @ basis
     product = (basis * unit_count[:, None]).T @ basis
-    support = counted_units(w, code, n_groups=n_groups, count=copies, cluster=cluster)
+    support = counted_units(w, place[code], n_groups=n_groups, count=copies, cluster=cluster)
     if population:
         everyone = counted_units(w, np.zeros_like(code), n_groups=1, count=copies, cluster=cluster)
         support = np.concatenate([support, everyone], axis=-1)
-    if (total[layout.denominators()] == 0).any():
+    if not undefined and (total[layout.denominators()] == 0).any():
         raise GroupTooSmallError(
             "every group needs rows with a non-zero denominator; a group has none. Merge groups or"
             " use more data."
@@ -196,7 +282,7 @@ def estimate_utilities(
         columns = np.concatenate([basis, basis[:, pairs[0]] * basis[:, pairs[1]]], axis=1)
         resampled = bootstrap_sums(columns, unit_count, n=n_units, n_resamples=n_resamples, rng=rng)
         draws = _draws(resampled.sums, resampled.law, pairs, layout)
-    return UtilityEstimates(
+    estimates = UtilityEstimates(
         value=value[0].reshape(u.shape[1], 2, layout.width),
         covariance=covariance[0],
         support=support,
@@ -204,6 +290,7 @@ def estimate_utilities(
         n_units=n_units,
         draws=draws,
     )
+    return estimates.among(place.tolist())
 
 
 def counted_units(
@@ -310,7 +397,7 @@ class UtilityLayout:
             blocks[np.arange(len(units)), units[:, 0].astype(np.int64) - 1] = units[:, 1:]
         if self.population:
             blocks = np.concatenate([blocks, blocks.sum(axis=1, keepdims=True)], axis=1)
-        return blocks.reshape(len(units), -1)
+        return blocks.reshape(len(units), self.width * size)
 
     def ratios(
         self, total: FloatArray, product: FloatArray
@@ -339,21 +426,68 @@ def _units(
     count: IntArray,
     cluster: AnyArray | None,
     layout: UtilityLayout,
-) -> tuple[FloatArray, IntArray, int]:
-    """Distinct independent units: (group + 1, quantities), or totals by group of a cluster."""
+) -> tuple[FloatArray, IntArray, int, IntArray]:
+    """Distinct independent units: (group + 1, quantities), or totals by group of a cluster.
+
+    Groups are renumbered as `nameless_order` says, so that what is drawn of the units does not
+    depend on what the groups are called; the last value is the new number of each.
+    """
     if cluster is None:
         # A row of zeros matters to no sum, whatever its group.
         tag = np.where(quantities.any(axis=1), group + 1, 0)
         rows = distinct_rows(np.column_stack([tag, quantities]), count)
-        return rows.values, rows.count, rows.n
+        old = rows.values[:, 0].astype(np.int64) - 1
+        place = nameless_order(rows.values[:, 1:], old, rows.count, layout.groups)
+        order = np.argsort(place[old], kind="stable")
+        units = np.column_stack([place[old] + 1.0, rows.values[:, 1:]])[order]
+        return units, rows.count[order], rows.n, place
     _, unit = np.unique(np.asarray(cluster), return_inverse=True)
     n_units = int(unit.max()) + 1
     slot = unit * layout.groups + group
     totals = np.column_stack(
         [np.bincount(slot, weights=q, minlength=n_units * layout.groups) for q in quantities.T]
     )
-    rows = distinct_rows(totals.reshape(n_units, -1))
-    return rows.values, rows.count, rows.n
+    every = np.tile(np.arange(layout.groups), n_units)
+    parts = distinct_rows(np.column_stack([every + 1.0, totals])[totals.any(axis=1)])
+    old = parts.values[:, 0].astype(np.int64) - 1
+    place = nameless_order(parts.values[:, 1:], old, parts.count, layout.groups)
+    blocks = totals.reshape(n_units, layout.groups, -1)[:, np.argsort(place)]
+    rows = distinct_rows(blocks.reshape(n_units, -1))
+    return rows.values, rows.count, rows.n, place
+
+
+def nameless_order(values: FloatArray, group: IntArray, count: AnyArray, n_groups: int) -> IntArray:
+    """Number groups by what is in them: the largest first, then by their rows.
+
+    Parameters
+    ----------
+    values : array of shape (K, p)
+        Distinct rows of each group, in an order that does not depend on its name.
+    group, count : array of shape (K,)
+        The group of each, and how often it occurs.
+    n_groups : int
+        Number of groups.
+
+    Returns
+    -------
+    array of shape (n_groups,)
+        New number of each group; groups with the same rows keep their order.
+
+    Examples
+    --------
+    >>> nameless_order(np.array([[1.0], [2.0]]), np.array([0, 1]), np.array([3, 5]), 2).tolist()
+    [1, 0]
+    """
+    order = np.argsort(group, kind="stable")
+    ends = np.searchsorted(group[order], np.arange(n_groups + 1))
+    mine = [order[low:high] for low, high in pairwise(ends)]
+    sizes = [int(count[m].sum()) for m in mine]
+    # Compared as numbers, so that a factor common to all weights does not matter.
+    keys = [
+        (-size, [*values[m].ravel().tolist(), *count[m].tolist()] if sizes.count(size) > 1 else [])
+        for size, m in zip(sizes, mine, strict=True)
+    ]
+    return np.argsort(sorted(range(n_groups), key=keys.__getitem__)).astype(np.int64)
 
 
 def _draws(
@@ -375,7 +509,7 @@ def _draws(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContrastLine:
-    """A contrast that moves linearly with delta: (base + delta slope)' U - delta margin.
+    """A contrast that moves linearly with delta: (base + delta slope)' U - delta margin + offset.
 
     The null hypothesis is that it is at most zero.
 
@@ -385,17 +519,19 @@ class ContrastLine:
         Coefficients of the ratios of a `UtilityEstimates`.
     margin : float
         Subtracted once for each unit of delta.
+    offset : float
+        Added whatever the delta: what is tolerated.
     """
 
     base: FloatArray
     slope: FloatArray
     margin: float = 0.0
+    offset: float = 0.0
 
     def at(self, estimates: UtilityEstimates, delta: float) -> tuple[float, float]:
         """Return estimate and standard error at one delta."""
-        contrast = self.base + delta * self.slope
-        estimate = contrast @ estimates.value.ravel() - delta * self.margin
-        return float(estimate), standard_error(contrast, estimates.covariance)
+        value, se = estimates.contrast(self.base + delta * self.slope)
+        return value - delta * self.margin + self.offset, se
 
     def p_values(
         self, estimates: UtilityEstimates, deltas: FloatArray, law: ContrastLaw

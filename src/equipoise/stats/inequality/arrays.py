@@ -1,12 +1,13 @@
 """Inequality of benefits within and between groups, on arrays."""
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import numpy as np
 
 from equipoise._checks import check_option
-from equipoise._typing import AnyArray, EntropyPart
+from equipoise._typing import AnyArray, EntropyPart, FloatArray, IntArray, Rng
 from equipoise.exceptions import InvalidParameterError
 from equipoise.stats.inequality.benefits import BenefitMoments
 from equipoise.stats.inequality.decomposition import (
@@ -17,10 +18,13 @@ from equipoise.stats.inequality.decomposition import (
     decompose,
     log_interval,
 )
+from equipoise.stats.inequality.resampled import MOST_UNITS, resampled_intervals
 from equipoise.stats.rows import check_lengths, check_weight, code_clusters, code_groups
 from equipoise.stats.summary import Interval, p_line, summary_table
 
 __all__ = ["EntropyTest", "entropy_decomposition"]
+
+_Ends: TypeAlias = tuple[float, float | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,12 +41,21 @@ class EntropyTest:
         Every number: standard errors, shares, what each group adds.
     between : BetweenTest, optional
         The test of equal mean benefits; needs two groups.
+    benefits, code, cluster, weight : array of shape (n,)
+        The rows, with the number of their group and cluster where there are any.
+    rng : int or Generator, optional
+        For intervals that rest on resamples.
     """
 
     groups: tuple[Hashable, ...]
     order: float
     parts: EntropyDecomposition
     between: BetweenTest | None
+    benefits: FloatArray = field(repr=False)
+    code: IntArray | None = field(default=None, repr=False)
+    cluster: IntArray | None = field(default=None, repr=False)
+    weight: FloatArray | None = field(default=None, repr=False)
+    rng: Rng = None
 
     @property
     def estimate(self) -> float:
@@ -51,12 +64,12 @@ class EntropyTest:
 
     @property
     def statistic(self) -> float:
-        """Twice the between-group part; NaN without groups."""
+        """Of the joint test of group means; NaN without groups, or where nothing can be tested."""
         return np.nan if self.between is None else self.between.statistic
 
     @property
     def p_value(self) -> float:
-        """Of the same mean benefit in every group; NaN without groups."""
+        """Of the same mean benefit in every group; NaN without groups or a test."""
         return np.nan if self.between is None else self.between.p_value
 
     def confidence_interval(
@@ -69,7 +82,9 @@ class EntropyTest:
         confidence_level : float, default 0.95
             Of the interval.
         part : {"total", "within", "between"}
-            Of what; the interval of "between" starts at zero unless the test rejects.
+            Of what; the interval of "between" starts at zero unless the test rejects. The others
+            rest on resamples of rows or clusters; see
+            `equipoise.stats.inequality.resampled.resampled_intervals`.
 
         Returns
         -------
@@ -83,10 +98,27 @@ class EntropyTest:
                 raise InvalidParameterError("the between-group part needs `group`; none was given.")
             low, high = between_interval(parts, self.between, confidence_level=confidence_level)
         else:
-            estimate = parts.total if part == "total" else parts.within
-            se = parts.total_se if part == "total" else parts.within_se
-            low, high = log_interval(estimate, se, confidence_level=confidence_level)
+            low, high = self._resampled(confidence_level)[0 if part == "total" else 1]
         return Interval(low, np.inf if high is None else high)
+
+    def _resampled(self, level: float) -> tuple[_Ends, _Ends]:
+        """Return the intervals of total and within."""
+        parts = self.parts
+        if (len(self.benefits) if self.cluster is None else self.cluster.max()) > MOST_UNITS:
+            return (
+                log_interval(parts.total, parts.total_se, confidence_level=level),
+                log_interval(parts.within_corrected, parts.within_se, confidence_level=level),
+            )
+        found = resampled_intervals(
+            self.benefits,
+            self.code,
+            order=self.order,
+            cluster=self.cluster,
+            weight=self.weight,
+            confidence_level=level,
+            rng=self.rng,
+        )
+        return found.total, found.within
 
     def __str__(self) -> str:
         parts = self.parts
@@ -97,11 +129,10 @@ class EntropyTest:
             )
         names: list[EntropyPart] = ["total", "within", "between"]
         return summary_table(
-            f"{title}; groups have the same mean: "
-            + p_line(self.statistic, self.p_value, name="2 between"),
+            f"{title}; groups have the same mean: " + p_line(self.statistic, self.p_value),
             {
                 "part": names,
-                "index": [parts.total, parts.within, parts.between_corrected],
+                "index": [parts.total, parts.within_corrected, parts.between_corrected],
                 **self._ends(names),
             },
         )
@@ -117,6 +148,7 @@ def entropy_decomposition(
     order: float = 1.0,
     cluster: AnyArray | None = None,
     weight: AnyArray | None = None,
+    rng: Rng = None,
 ) -> EntropyTest:
     r"""Split the inequality of benefits into a part within and a part between groups.
 
@@ -135,6 +167,8 @@ def entropy_decomposition(
         Unit that rows repeat.
     weight : array of shape (n,), optional
         Sampling weights.
+    rng : int or Generator, optional
+        For intervals that rest on resamples.
 
     Returns
     -------
@@ -143,8 +177,8 @@ def entropy_decomposition(
     Notes
     -----
     In words of [1]_, Eq. (2), with a centred kernel, so that what a group adds is at least zero;
-    see `equipoise.stats.inequality.decomposition.decompose`. The between-group part that is
-    printed is less its bias.
+    see `equipoise.stats.inequality.decomposition.decompose`. The parts that are printed are less
+    their bias.
 
     References
     ----------
@@ -161,26 +195,27 @@ def entropy_decomposition(
     >>> from equipoise.stats import entropy_decomposition
     >>> benefit = np.repeat([0, 1, 2, 0, 1, 2], [50, 400, 50, 120, 330, 50])
     >>> print(entropy_decomposition(benefit, np.repeat(["a", "b"], 500), order=2))
-    Generalized entropy index of order 2; groups have the same mean: 2 between = 0.00567, p <0.001
-    part       index       95% interval
-    total      0.153     [0.135, 0.174]
-    within      0.15      [0.133, 0.17]
-    between  0.00268  [0.00101, 0.0071]
+    Generalized entropy index of order 2; groups have the same mean: statistic = 18.6, p <0.001
+    part       index         95% interval
+    total      0.153       [0.136, 0.174]
+    within     0.151        [0.134, 0.17]
+    between  0.00268  [8.27e-04, 0.00606]
 
     Some, since means differ; but 98% of it lies within them.
     """
     check_lengths(benefits=benefits, group=group, cluster=cluster, weight=weight)
     groups = None if group is None else code_groups(group, at_least=2)
-    moments = BenefitMoments.from_rows(
-        benefits,
-        None if groups is None else groups.code,
-        order=order,
-        cluster=code_clusters(cluster),
-        weight=check_weight(weight),
-    )
+    code = None if groups is None else groups.code
+    units, weights = code_clusters(cluster), check_weight(weight)
+    moments = BenefitMoments.from_rows(benefits, code, order=order, cluster=units, weight=weights)
     return EntropyTest(
         groups=() if groups is None else groups.labels,
         order=moments.order,
         parts=decompose(moments),
         between=None if groups is None else between_test(moments),
+        benefits=np.asarray(benefits, dtype=np.float64),
+        code=code,
+        cluster=units,
+        weight=weights,
+        rng=rng,
     )

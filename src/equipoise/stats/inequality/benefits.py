@@ -4,8 +4,9 @@ A benefit matrix has :math:`B_{ij}`, the benefit of the decision i for a person 
 The sums of relative benefits by group are what every number about an entropy index is made of.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
+from typing import Any
 
 import numpy as np
 from scipy import optimize
@@ -13,7 +14,7 @@ from scipy import optimize
 from equipoise._checks import check_finite, check_fraction
 from equipoise._typing import AnyArray, FloatArray, IntArray
 from equipoise.exceptions import InvalidParameterError
-from equipoise.moments import CellMoments, transform_quantities
+from equipoise.moments import CellMoments, UnitMoments, transform_quantities
 from equipoise.stats.binomial import clopper_pearson
 from equipoise.stats.inequality.index import (
     check_benefits,
@@ -22,6 +23,7 @@ from equipoise.stats.inequality.index import (
     kernel,
     mean_benefit,
 )
+from equipoise.stats.unit_sums import shared_units
 
 __all__ = [
     "SPEICHER",
@@ -30,6 +32,7 @@ __all__ = [
     "check_matrix",
     "exact_bounds",
     "hard_benefits",
+    "levels_of_people",
     "soft_benefits",
 ]
 
@@ -215,6 +218,19 @@ def _labels(name: str, values: object, size: int) -> IntArray:
     return codes
 
 
+def levels_of_people(levels: FloatArray, size: FloatArray) -> FloatArray:
+    """Return benefit levels with those that nobody has replaced by one that most people have.
+
+    A level without people must not forbid an order, nor make a power of it infinite.
+
+    Examples
+    --------
+    >>> levels_of_people(np.array([1.0, 0.0, 2.0]), np.array([5.0, 0.0, 1.0])).tolist()
+    [1.0, 1.0, 2.0]
+    """
+    return np.where(size > 0.0, levels, levels[np.argmax(size)])
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BenefitMoments:
     r"""Sums of :math:`(1, x, \tilde f_a(x))` by group, x = benefit / mean benefit.
@@ -227,11 +243,14 @@ class BenefitMoments:
         Mean benefit, in the unit of the data.
     moments : CellMoments
         One cell for each group, three quantities.
+    means : CellMoments, optional
+        Sums of (benefit, 1) up to the third order in the same cells, for the test of equal means.
     """
 
     order: float
     mean: float
     moments: CellMoments
+    means: CellMoments | None = None
 
     @classmethod
     def from_rows(
@@ -272,19 +291,29 @@ class BenefitMoments:
         copies = ones if count is None else np.asarray(count, dtype=np.float64)
         mean = mean_benefit(b, omega * copies)
         x = b / mean
-        moments = CellMoments.from_rows(
-            np.stack([ones, x, kernel(x, a)], axis=1),
-            code,
-            n_cells=n_groups,
-            cluster=cluster,
-            weight=weight,
-            count=count,
-        )
-        return cls(order=a, mean=mean, moments=moments)
+        options: dict[str, Any] = {
+            "n_cells": n_groups,
+            "cluster": cluster,
+            "weight": weight,
+            "count": count,
+        }
+        moments = CellMoments.from_rows(np.stack([ones, x, kernel(x, a)], axis=1), code, **options)
+        means = CellMoments.from_rows(np.stack([b, ones], axis=1), code, order=3, **options)
+        if cluster is not None and means.cross is not None:
+            every, times = np.eye(len(means.n)), omega * copies
+            inside = np.ones(len(means.n), dtype=np.bool_)
+            shared = shared_units(b * times, times, cluster, code, every, inside)
+            means = replace(means, shared=shared)
+        return cls(order=a, mean=mean, moments=moments, means=means)
 
     @classmethod
     def from_levels(
-        cls, levels: object, indicators: CellMoments, *, order: float = 1.0
+        cls,
+        levels: object,
+        indicators: CellMoments,
+        *,
+        order: float = 1.0,
+        means: CellMoments | None = None,
     ) -> "BenefitMoments":
         """Take counts of people by benefit level, such as the four outcomes of a 2 x 2 matrix.
 
@@ -296,6 +325,8 @@ class BenefitMoments:
             One cell for each group; quantity l is the indicator of level l.
         order : float, default 1
             Order of the index.
+        means : CellMoments, optional
+            As in the class; not needed where rows are counted alike and one by one.
 
         Returns
         -------
@@ -303,17 +334,21 @@ class BenefitMoments:
         """
         a = check_order(order)
         size = indicators.total.sum(axis=0)
-        b = check_finite("levels", levels, ndim=1)
-        # A level that nobody has must not forbid an order, nor make the kernel infinite.
-        b = np.where(size > 0.0, b, b[np.argmax(size)])
+        b = levels_of_people(check_finite("levels", levels, ndim=1), size)
         check_benefits(b, a)
         mean = mean_benefit(b, size)
         x = b / mean
         change = np.stack([np.ones(len(x)), x, kernel(x, a)])
-        return cls(order=a, mean=mean, moments=transform_quantities(indicators, change))
+        if means is None and indicators.cross is None:
+            means = _counted_means(b, indicators)
+        return cls(
+            order=a, mean=mean, moments=transform_quantities(indicators, change), means=means
+        )
 
     @classmethod
-    def from_powers(cls, powers: CellMoments, *, order: float = 1.0) -> "BenefitMoments":
+    def from_powers(
+        cls, powers: CellMoments, *, order: float = 1.0, means: CellMoments | None = None
+    ) -> "BenefitMoments":
         """Take sums of benefits and of their powers, as a database gives them in one scan.
 
         Parameters
@@ -323,6 +358,8 @@ class BenefitMoments:
             order 1: `b ln b`).
         order : float, default 1
             Order of the index. Within 1e-4 of 0 or 1, but not equal, digits are lost.
+        means : CellMoments, optional
+            As in the class.
 
         Returns
         -------
@@ -344,4 +381,26 @@ class BenefitMoments:
             change[2] = [1.0, -(1.0 + np.log(mean)) / mean, 1.0 / mean]
         else:
             change[2] = np.array([a - 1.0, -a / mean, mean**-a]) / (a * (a - 1.0))
-        return cls(order=a, mean=mean, moments=transform_quantities(powers, change))
+        return cls(order=a, mean=mean, moments=transform_quantities(powers, change), means=means)
+
+
+def _counted_means(levels: FloatArray, indicators: CellMoments) -> CellMoments | None:
+    """Return the sums of (benefit, 1) from counts of independent rows; None where they are not."""
+    count = indicators.total
+    # A row has one level, and its indicator is its own square: products are counts.
+    squares = indicators.product - np.einsum("gl,lk->glk", count, np.eye(count.shape[1]))
+    if np.abs(squares).max(initial=0.0) > 0.0:
+        return None
+    pair = np.stack([levels, np.ones(len(levels))])
+    return replace(
+        indicators,
+        total=count @ pair.T,
+        product=np.einsum("gl,al,bl->gab", count, pair, pair),
+        sums=np.empty((0, 0)),
+        units=UnitMoments(
+            n=count @ (pair != 0.0).T.astype(np.float64),
+            third=np.einsum("gl,al,bl,cl->gabc", count, pair, pair, pair),
+            fourth=count @ (pair**4).T,
+            fifth=count @ (pair**5).T,
+        ),
+    )

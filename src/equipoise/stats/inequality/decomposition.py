@@ -13,18 +13,23 @@ same rows have six such quantities.
 
 References
 ----------
-.. [1] "Utility as fair pricing".
+.. [1] "Utility as fair pricing" (2022), anonymous, submitted to ICLR 2023; openreview.net,
+   6jA1R0Z1G2.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import special
+from scipy import sparse, special
 
 from equipoise._checks import check_fraction
 from equipoise._typing import AnyArray, FloatArray, IntArray
 from equipoise.exceptions import InvalidParameterError
 from equipoise.moments import CellMoments, linear_covariance, transform_quantities
+from equipoise.stats.disparity.gaps import Disparities, disparities
+from equipoise.stats.disparity.joint import finest_cells, joint_test
+from equipoise.stats.disparity.means import MeanComparison
+from equipoise.stats.disparity.references import Target
 from equipoise.stats.inequality.benefits import BenefitMoments
 from equipoise.stats.inequality.index import (
     check_benefits,
@@ -33,7 +38,7 @@ from equipoise.stats.inequality.index import (
     kernel_slope,
     mean_benefit,
 )
-from equipoise.stats.mixture import ChiSquareMixture
+from equipoise.stats.small_samples import quotient
 
 __all__ = [
     "BetweenTest",
@@ -43,12 +48,15 @@ __all__ = [
     "between_interval",
     "between_test",
     "compare_paired",
+    "contribution_intervals",
     "decompose",
     "influence_coefficients",
     "log_interval",
 ]
 
 ROUNDING = 1e-13
+NOISE = 1e-12
+"""Relative gaps and indices below this are rounding error: benefits that are equal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,13 +76,15 @@ class EntropyDecomposition:
         where `between_interval` takes over.
     between_bias, between_corrected : float
         Bias of the plug-in `between` to first order; `between` less its bias, and at least zero.
+    within_corrected : float
+        What `between` is too large by, `within` is too small by; with `between_corrected` it adds
+        up to `total`.
     share, relative_mean : array of shape (G,)
         Share of the population, and mean benefit of the group over that of the population.
     within_group, between_group : array of shape (G,)
         Contributions; they add up to `within` and `between`.
-    within_group_se, between_root, between_root_se : array of shape (G,)
-        Standard error of the first; signed square root of the second (negative below the mean) and
-        its standard error.
+    within_group_se, share_se : array of shape (G,)
+        Standard errors of the first and of `share`.
     group_index : tuple of float or None
         Index inside each group; None where every benefit is zero.
     """
@@ -90,48 +100,42 @@ class EntropyDecomposition:
     between_se: float
     between_bias: float
     between_corrected: float
+    within_corrected: float
     share: FloatArray
     relative_mean: FloatArray
     within_group: FloatArray
     between_group: FloatArray
     within_group_se: FloatArray
-    between_root: FloatArray
-    between_root_se: FloatArray
+    share_se: FloatArray
     group_index: tuple[float | None, ...]
-
-    def contribution_interval(
-        self, group: int, *, confidence_level: float = 0.95
-    ) -> tuple[float, float]:
-        """Return the interval of a group's between contribution.
-
-        Taken on the signed root, which is smooth at zero, and squared: it starts at zero exactly
-        when the group's mean cannot be told from the population's.
-        """
-        z = _quantile(confidence_level)
-        low = self.between_root[group] - z * self.between_root_se[group]
-        high = self.between_root[group] + z * self.between_root_se[group]
-        largest = max(abs(low), abs(high))
-        smallest = 0.0 if low <= 0.0 <= high else min(abs(low), abs(high))
-        return float(smallest**2), float(largest**2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BetweenTest:
-    """Test that all groups have the same mean benefit.
+    """Test that all groups have the same mean benefit, and each group beside everybody.
 
     Parameters
     ----------
     statistic : float
-        Twice the between component: the squared relative gaps, weighted by group size.
+        Of the joint test of group means; NaN when nothing can be tested, and for Bonferroni.
+    df : int
+        Degrees of freedom, or groups tested with Bonferroni.
     p_value : float
-        Probability of a larger value under equal means; one when no benefit varies.
-    law : ChiSquareMixture
-        Null law of `statistic`.
+        NaN when nothing can be tested.
+    method : str
+        As in `equipoise.stats.disparity.joint.JointDisparity`.
+    groups : Disparities
+        Mean benefit of each group minus that of everybody.
+    ratios : MeanComparison
+        The same as a quotient; its test of 1 is that of no difference.
     """
 
     statistic: float
+    df: int
     p_value: float
-    law: ChiSquareMixture
+    method: str
+    groups: Disparities
+    ratios: MeanComparison
 
 
 def decompose(benefits: BenefitMoments) -> EntropyDecomposition:
@@ -177,14 +181,17 @@ def decompose(benefits: BenefitMoments) -> EntropyDecomposition:
     a, moments = benefits.order, benefits.moments
     whole = float(moments.total[:, 0].sum())
     share, r, f_mean = _group_means(moments)
+    # Equal benefits leave rounding error, which depends on the order of the rows.
+    r = np.where(np.abs(r - 1.0) > NOISE, r, 1.0)
     f_r = kernel(r, a)
-    spread = np.maximum(f_mean - f_r, 0.0)
+    spread = np.where(f_mean - f_r > NOISE, f_mean - f_r, 0.0)
     within_group, between_group = share * spread, share * f_r
     within, between = float(within_group.sum()), float(between_group.sum())
     covariance = linear_covariance(moments, list(influence_coefficients(benefits))) / whole**2
-    root, root_se, within_group_se = _group_errors(benefits, share, r, within_group)
-    bias = 0.5 * _null_law(moments).mean
+    share_se, within_group_se = _group_errors(benefits, share, r, within_group)
+    bias = 0.5 * _between_noise(moments)
     se = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    corrected = max(between - bias, 0.0)
     return EntropyDecomposition(
         order=a,
         mean=benefits.mean,
@@ -196,14 +203,14 @@ def decompose(benefits: BenefitMoments) -> EntropyDecomposition:
         within_se=float(se[1]),
         between_se=float(se[2]),
         between_bias=bias,
-        between_corrected=max(between - bias, 0.0),
+        between_corrected=corrected,
+        within_corrected=within + between - corrected,
         share=share,
         relative_mean=r,
         within_group=within_group,
         between_group=between_group,
         within_group_se=within_group_se,
-        between_root=root,
-        between_root_se=root_se,
+        share_se=share_se,
         group_index=tuple(
             float(v / m**a) if m > 0.0 else None for v, m in zip(spread, r, strict=True)
         ),
@@ -216,7 +223,7 @@ def between_test(benefits: BenefitMoments) -> BetweenTest:
     Parameters
     ----------
     benefits : BenefitMoments
-        Sums by group; at least two groups with rows.
+        Sums by group, with `means`; at least two groups with rows.
 
     Returns
     -------
@@ -224,35 +231,40 @@ def between_test(benefits: BenefitMoments) -> BetweenTest:
 
     Notes
     -----
-    Under the null :math:`2 I_b` is :math:`\sum_k \lambda_k \chi^2_1` to first order, the same for
-    every order since :math:`\tilde f''(1) = 1`; the weights are the eigenvalues of the covariance
-    of :math:`\sqrt{\pi_g}(r_g - 1)`. For independent rows that is :math:`D(I - ss')D/(n\mu^2)` with
-    :math:`D` the standard deviations and :math:`s = \sqrt\pi`. Nothing is divided by a group's
-    variance, so groups with constant benefits do no harm. A Wald test on the influence function has
-    size zero for two groups, and a test with pooled variance one of 0.3 to 0.4 when variances
-    differ. Without units that span groups nothing is quadratic in the number of groups; with them
-    the eigenvalues of a matrix of that size are needed.
+    The joint test of group means that `equipoise.stats.disparity.joint.joint_test` makes for every
+    metric, and for each group the law of the ratio of its mean to that of everybody: both with the
+    degrees of freedom of few units. They do not depend on the order of the index. A Wald test on
+    the influence function of the component has size zero for two groups, and a test with pooled
+    variance one of 0.3 to 0.4 when variances differ.
 
     Examples
     --------
-    >>> rows = BenefitMoments.from_rows([1, 2, 1, 2, 1, 2], [0, 0, 0, 1, 1, 1], order=1.0)
+    >>> rows = BenefitMoments.from_rows([1, 2, 1, 2, 1, 2, 1, 2, 2], [0] * 4 + [1] * 5, order=1.0)
     >>> round(between_test(rows).p_value, 2)
-    0.39
+    0.8
 
-    Six rows show no difference between the groups; they do not show that there is none.
+    Nine rows show no difference between the groups; they do not show that there is none.
     """
-    moments = benefits.moments
-    if np.count_nonzero(moments.total[:, 0] > 0.0) < 2:
+    if benefits.means is None:
+        raise InvalidParameterError("the between-group test needs sums of the third order.")
+    means = finest_cells(benefits.means)
+    present = int(np.count_nonzero(means.total[:, 1] > 0.0))
+    if present < 2:
         raise InvalidParameterError(
-            "the between-group test needs at least two groups with rows; got"
-            f" {np.count_nonzero(moments.total[:, 0] > 0.0)}."
+            f"the between-group test needs at least two groups with rows; got {present}."
         )
-    share, r, _ = _group_means(moments)
-    # Twice the component at any order tends to this; at order 2 they are equal.
-    statistic = float(2.0 * np.sum(share * kernel(r, benefits.order)))
-    law = _null_law(moments)
-    p_value = float(statistic < 1e-12) if law.degenerate else law.sf(statistic)
-    return BetweenTest(statistic=statistic, p_value=p_value, law=law)
+    alone = sparse.eye_array(len(means.n), format="csc")
+    everybody = Target(kind="population")
+    groups = disparities(means, alone, everybody, binary=False)
+    test = joint_test(means, alone, everybody, binary=False, found=groups)
+    return BetweenTest(
+        statistic=test.statistic,
+        df=test.df,
+        p_value=test.p_value,
+        method=test.method,
+        groups=groups,
+        ratios=MeanComparison.of_cells(means, alone, everybody, scale="ratio"),
+    )
 
 
 def log_interval(
@@ -282,26 +294,79 @@ def between_interval(
 ) -> tuple[float, float | None]:
     r"""Return an interval of the between component that starts at zero unless the test rejects.
 
-    Where the test of level 1 - `confidence_level` rejects, it is the log-Wald interval around the
-    bias-corrected component. Otherwise :math:`\sqrt{2I_b}` is a norm whose error is at most the
-    root of the mixture's quantile q, and the interval is zero to
-    :math:`(\sqrt{I_b} + \sqrt{q/2})^2`.
+    Twice the component over :math:`\lambda` is taken as noncentral chi-square with noncentrality
+    :math:`2 I_b / \lambda`. The scale :math:`\lambda` gives the component its standard error, the
+    degrees of freedom give it its bias; with few units :math:`\lambda` is larger by the square of
+    the quotient of the t and the normal quantile. Both tails are inverted; the upper end is at
+    least :math:`(\sqrt{I_c} + z \sqrt{\lambda / 2})^2`, :math:`I_c` the corrected component. Where
+    only the test rejects, the lower end is :math:`\frac{1}{2} m (\sqrt Q - \sqrt q)^2`, with Q the
+    joint statistic, q its critical value and m the smallest :math:`\pi_g \mathrm{se}_g^2 / (1 -
+    \pi_g)`, since :math:`2 I_b \ge m Q` at the true means.
 
     Examples
     --------
-    >>> rows = BenefitMoments.from_rows([1, 2, 1, 2, 1, 2], [0, 0, 0, 1, 1, 1], order=1.0)
+    >>> rows = BenefitMoments.from_rows([1, 2, 1, 2, 1, 2, 1, 2, 2], [0] * 4 + [1] * 5, order=1.0)
     >>> between_interval(decompose(rows), between_test(rows))[0]
     0.0
     """
     tail = 1.0 - check_fraction("confidence_level", confidence_level)
-    if test.p_value <= tail and parts.between_corrected > 0.0:
-        return log_interval(
-            parts.between_corrected, parts.between_se, confidence_level=confidence_level
-        )
-    if test.law.degenerate:
+    if not np.isfinite(test.p_value) or not parts.between_bias > 0.0:
         return 0.0, None
-    radius = np.sqrt(0.5 * test.law.isf(tail))
-    return 0.0, float((np.sqrt(parts.between) + radius) ** 2)
+    z = _quantile(confidence_level)
+    units = test.groups.units
+    df = np.inf if units is None else float(np.median(units.df[test.groups.tested]))
+    wide = float(special.stdtrit(df, 0.5 + 0.5 * confidence_level)) / z
+    # The variance of 2 I is 4 lambda times 2 I far from zero, and its mean is 2 (I + bias).
+    size = parts.between_se**2 / (2.0 * parts.between) if parts.between > 0.0 else 0.0
+    scale = wide**2 * (size if size > 0.0 else 2.0 * parts.between_bias)
+    freedom, at = 2.0 * parts.between_bias / scale, 2.0 * parts.between / scale
+    low, high = (
+        0.5 * scale * _noncentrality(at, freedom, 1.0 - p) for p in (0.5 * tail, 1.0 - 0.5 * tail)
+    )
+    # A component far below its bias would leave no value at all.
+    high = max(high, (np.sqrt(parts.between_corrected) + z * np.sqrt(0.5 * scale)) ** 2)
+    if test.p_value > tail:
+        return 0.0, high
+    if low > 0.0:
+        return low, high
+    found, critical = (special.chdtri(test.df, p) for p in (test.p_value, tail))
+    se = test.groups.se / parts.mean
+    weight = quotient(parts.share * se**2, 1.0 - parts.share)[test.groups.tested]
+    return float(0.5 * weight.min() * (np.sqrt(found) - np.sqrt(critical)) ** 2), high
+
+
+def contribution_intervals(
+    parts: EntropyDecomposition, test: BetweenTest, *, confidence_level: float = 0.95
+) -> tuple[FloatArray, FloatArray]:
+    r"""Return the intervals of the between contributions :math:`\pi_g \tilde f(r_g)` of groups.
+
+    Those of the ratios :math:`r_g` of means, carried over: one starts at zero exactly when the mean
+    of the group cannot be told from that of everybody. The error of the share is added on the
+    logarithmic scale.
+
+    Returns
+    -------
+    low, high : array of shape (G,)
+        Infinite above where the data give no bound; NaN where the group is not tested.
+
+    Examples
+    --------
+    >>> rows = BenefitMoments.from_rows([1, 2, 1, 2, 1, 2, 1, 2, 2], [0] * 4 + [1] * 5, order=1.0)
+    >>> contribution_intervals(decompose(rows), between_test(rows))[0].tolist()
+    [0.0, 0.0]
+    """
+    z = _quantile(confidence_level)
+    ends = np.stack(test.ratios.interval(z))
+    reach = np.where(
+        np.isfinite(ends), parts.share * kernel(np.nan_to_num(ends, posinf=1.0), parts.order), ends
+    )
+    apart = ~((ends[0] <= 1.0) & (ends[1] >= 1.0))
+    low, high = np.where(apart, reach.min(axis=0), 0.0), reach.max(axis=0)
+    centre, doubt = parts.between_group, z * quotient(parts.share_se, parts.share)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        lower = centre * np.exp(-np.hypot(np.log(centre / low), doubt))
+        higher = centre * np.exp(np.hypot(np.log(high / centre), doubt))
+    return np.where(low > 0.0, lower, low), np.where(centre > 0.0, higher, high)
 
 
 def _quantile(confidence_level: float) -> float:
@@ -343,8 +408,8 @@ def influence_coefficients(benefits: BenefitMoments) -> FloatArray:
 
 def _group_errors(
     benefits: BenefitMoments, share: FloatArray, r: FloatArray, within_group: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return signed roots of the between contributions, their errors, and the within errors.
+) -> tuple[FloatArray, FloatArray]:
+    """Return the errors of the shares and of the within contributions.
 
     A contribution's influence has a part on the group's own rows and a part on all rows, so three
     small moment matrices per group replace a G x G covariance.
@@ -368,42 +433,34 @@ def _group_errors(
         np.stack([slope * r - f_r, -slope, one], axis=1),
         np.stack([(a - 1.0) * within_group, -a * within_group, zero], axis=1),
     )
-    # c = pi f(r) and its signed root s: the influence of s is that of c over 2s. Dividing f and f'
-    # by the root of f first keeps the limit at r = 1, where f/(r-1)^2 is 1/2.
-    root_f = np.where(r < 1.0, -1.0, 1.0) * np.sqrt(f_r)
-    ratio = np.where(np.abs(root_f) > 1e-9, slope / np.where(root_f == 0.0, 1.0, root_f), 2.0**0.5)
-    half = 0.5 * np.sqrt(share)
-    safe = np.where(share > 0.0, np.sqrt(share), 1.0)
-    root_se = error(
-        0.5 * np.stack([(root_f - ratio * r), ratio, zero], axis=1) / safe[:, None],
-        half[:, None] * np.stack([ratio * r - root_f, -ratio * r, zero], axis=1),
-    )
-    return np.sqrt(share) * root_f, root_se, within_se
+    share_se = error(np.stack([one, zero, zero], axis=1), np.stack([-share, zero, zero], axis=1))
+    return share_se, within_se
 
 
-def _null_law(moments: CellMoments) -> ChiSquareMixture:
-    """Return the law of the sum of pi (r - 1)^2 when all groups have the same mean."""
+def _between_noise(moments: CellMoments) -> float:
+    """Return the mean of the sum of pi (r - 1)^2 when all groups have the same mean."""
     share, r, _ = _group_means(moments)
     whole = float(moments.total[:, 0].sum())
     own = moments.product
     variance = own[:, 1, 1] - 2.0 * r * own[:, 0, 1] + r * r * own[:, 0, 0]
     # What is left of equal benefits after subtraction is rounding error.
     variance = np.where(variance > ROUNDING * own[:, 1, 1], variance, 0.0)
-    safe = np.where(share > 0.0, share, 1.0)
-    diagonal = variance / (whole**2 * safe)
-    if moments.cross is None:
-        # P diag(d) P and diag(d) - ww' with w = sqrt(d pi) have the same eigenvalues but zero.
-        return ChiSquareMixture(weights=diagonal, removed=diagonal * share)
-    i, j, q = moments.cross.first, moments.cross.second, moments.cross.product
-    value = q[:, 1, 1] - r[i] * q[:, 0, 1] - r[j] * q[:, 1, 0] + r[i] * r[j] * q[:, 0, 0]
-    covariance = np.diag(diagonal)
-    scaled = value / (whole**2 * np.sqrt(safe[i] * safe[j]))
-    covariance[i, j] += scaled
-    covariance[j, i] += scaled
-    s = np.sqrt(share)
-    half = covariance - np.outer(s, s @ covariance)
-    eigenvalues = np.linalg.eigvalsh(half - np.outer(half @ s, s))
-    return ChiSquareMixture(weights=np.maximum(eigenvalues, 0.0))
+    alone = quotient(own[:, 0, 0], moments.total[:, 0] ** 2)
+    # n / (n - 1) for units of equal size; one unit says nothing of its variance.
+    larger = np.where(alone < 1.0 - 1e-9, quotient(1.0, 1.0 - alone), 0.0)
+    noise = np.sum(larger * variance * quotient(1.0 - share, share))
+    if moments.cross is not None:
+        i, j, q = moments.cross.first, moments.cross.second, moments.cross.product
+        value = q[:, 1, 1] - r[i] * q[:, 0, 1] - r[j] * q[:, 1, 0] + r[i] * r[j] * q[:, 0, 0]
+        noise -= 2.0 * np.sum(np.sqrt(larger[i] * larger[j]) * value)
+    return float(max(noise, 0.0)) / whole**2
+
+
+def _noncentrality(x: float, df: float, p: float) -> float:
+    """Return the noncentrality at which chi-square is at most `x` with probability `p`, or 0."""
+    if special.chdtr(df, x) <= p:
+        return 0.0
+    return float(special.chndtrinc(x, df, p))
 
 
 def _row_sums(moments: CellMoments) -> FloatArray:

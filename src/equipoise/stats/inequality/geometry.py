@@ -7,7 +7,8 @@ theorems and equations are those of [1]_, corrected where the text is wrong;
 
 References
 ----------
-.. [1] "Utility as fair pricing".
+.. [1] "Utility as fair pricing" (2022), anonymous, submitted to ICLR 2023; openreview.net,
+   6jA1R0Z1G2.
 """
 
 import numpy as np

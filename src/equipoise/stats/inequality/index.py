@@ -11,7 +11,8 @@ and continuous in the order at 0 and 1, which :math:`f_a` is not.
 
 References
 ----------
-.. [1] "Utility as fair pricing".
+.. [1] "Utility as fair pricing" (2022), anonymous, submitted to ICLR 2023; openreview.net,
+   6jA1R0Z1G2.
 """
 
 import numpy as np
@@ -123,7 +124,7 @@ def kernel_slope(x: object, order: float) -> FloatArray:
 
     Examples
     --------
-    >>> kernel_slope([1.0, 3.0], 2.0).tolist()
+    >>> kernel_slope([1.0, 3.0], 2.0).round(9).tolist()
     [0.0, 2.0]
     """
     relative = np.asarray(x, dtype=np.float64)
@@ -162,7 +163,8 @@ def entropy_index(benefits: object, *, order: float = 1.0, weight: object = None
 
     References
     ----------
-    .. [1] "Utility as fair pricing".
+    .. [1] "Utility as fair pricing" (2022), anonymous, submitted to ICLR 2023; openreview.net,
+       6jA1R0Z1G2.
 
     Examples
     --------

@@ -35,14 +35,19 @@ from equipoise.stats.scores.rows import (
 
 __all__ = [
     "AnyScoreCells",
+    "CellCounts",
     "InfluenceMoments",
     "LinearBlock",
     "PartitionedCells",
     "Recipe",
     "ScoreCells",
+    "cell_counts",
     "check_unit",
+    "coarse",
     "fitted_moments",
     "influence_moments",
+    "mid_ranks",
+    "mixture",
     "weighted_quantile",
 ]
 
@@ -241,6 +246,22 @@ class ScoreCells:
         """Return the sums of weights and of weighted outcomes, each of shape (n_groups, b)."""
         return self.mass, self.total
 
+    def merged(self, place: IntArray, support: FloatArray) -> "ScoreCells":
+        """Return the same rows on fewer scores; `place` is the new position of each old one."""
+        shape = (self.n_groups, len(support))
+        number = (np.arange(self.n_groups)[:, None] * shape[1] + place).ravel()
+        cell = number.astype(self.rows.cell.dtype)[self.rows.cell]
+        rows = replace(self.rows, cell=cell)
+        if not self.clustered:
+            rows = UnitRows.independent(
+                cell, self.rows.outcome, weight=self.rows.unit_weight, repeats=self.rows.copies
+            )
+        mass, total = (
+            sum_by(number, sums.ravel(), shape[0] * shape[1]).reshape(shape)
+            for sums in (self.mass, self.total)
+        )
+        return replace(self, support=support, rows=rows, mass=mass, total=total)
+
     def units_in_group(self) -> IntArray:
         """Return the number of units with a row in each group."""
         total = np.zeros(self.n_groups)
@@ -365,6 +386,67 @@ def _product(values: FloatArray, cell: IntArray, start: IntArray, table: FloatAr
 def _columns(block: LinearBlock) -> FloatArray:
     centre = block.centre if block.centre.ndim == 2 else block.centre[:, None]
     return np.broadcast_to(centre, block.coefficient.shape)
+
+
+class CellCounts(NamedTuple):
+    """Rows of each cell, and sums of their squared weights times powers of the outcome."""
+
+    rows: FloatArray
+    square: FloatArray
+    square_total: FloatArray
+    square_square: FloatArray
+
+
+def cell_counts(cells: ScoreCells) -> CellCounts:
+    """Count the rows of each cell, and sum squared weights times 1, Y and Y squared.
+
+    With clusters a row may stand for several, and weights are taken as they are.
+    """
+    shape = (cells.n_groups, len(cells.support))
+    size = shape[0] * shape[1]
+    found = np.zeros((4, size))
+    for block in cells.rows.blocks(size):
+        copies = np.repeat(block.copies, np.diff(block.start))
+        square = copies * block.weight ** (1 if cells.clustered else 2)
+        for k, value in enumerate(
+            (copies, square, square * block.outcome, square * block.outcome**2)
+        ):
+            found[k] += np.bincount(block.cell, weights=value, minlength=size)
+    return CellCounts(*(part.reshape(shape) for part in found))
+
+
+MOST_SCORES = 512
+"""Distinct scores, in steps of equal share of the groups' mixture, that smoothing tells apart."""
+
+
+def mixture(mass: FloatArray) -> FloatArray:
+    """Return the share of each score in the equal mixture of the groups: a minority has its part.
+
+    Groups without weight are left out.
+    """
+    weight = mass.sum(axis=1)
+    known = weight > 0.0
+    return np.asarray((mass[known] / weight[known, None]).mean(axis=0))
+
+
+def mid_ranks(mass: FloatArray) -> FloatArray:
+    """Return the mid-rank of each score in the equal mixture of the groups, from 0 to 1."""
+    share = mixture(mass)
+    return np.asarray(np.cumsum(share) - 0.5 * share)
+
+
+def coarse(cells: "AnyScoreCells") -> "AnyScoreCells":
+    """Merge neighbouring scores until at most 512 are left, each with its share of the mixture."""
+    if len(cells.support) <= MOST_SCORES:
+        return cells
+    mass, _ = cells.sums()
+    step = np.minimum((mid_ranks(mass) * MOST_SCORES).astype(np.int64), MOST_SCORES - 1)
+    place = np.unique(step, return_inverse=True)[1]
+    weight = mass.sum(axis=0)
+    # Scores without weight have no say in where their step lies.
+    weight = np.where(np.bincount(place, weight)[place] > 0.0, weight, 1.0)
+    centre = np.bincount(place, weight * cells.support) / np.bincount(place, weight)
+    return cells.merged(place, centre)
 
 
 def weighted_quantile(values: FloatArray, mass: FloatArray, levels: FloatArray) -> FloatArray:
@@ -529,6 +611,10 @@ class PartitionedCells:
             return self
         return self._narrowed(partial(_selected, list(groups)))
 
+    def merged(self, place: IntArray, support: FloatArray) -> "PartitionedCells":
+        """Return the same rows on fewer scores; `place` is the new position of each old one."""
+        return self._narrowed(partial(_merged, place, support))
+
     def above(self, threshold: float) -> "PartitionedCells":
         """Return the rows with a score of at least `threshold`; units without any are dropped."""
         return self._narrowed(partial(_above, threshold))
@@ -576,6 +662,10 @@ def _added(zero: tuple[AnyArray, ...], parts: Sequence[tuple[FloatArray, ...]]) 
 
 def _selected(groups: list[int], cells: ScoreCells) -> ScoreCells:
     return cells.select(groups)
+
+
+def _merged(place: IntArray, support: FloatArray, cells: ScoreCells) -> ScoreCells:
+    return cells.merged(place, support)
 
 
 def _above(threshold: float, cells: ScoreCells) -> ScoreCells:

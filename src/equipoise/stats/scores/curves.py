@@ -16,28 +16,35 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse, special
 
-from equipoise._checks import check_finite, check_number
+from equipoise._checks import check_finite, check_fraction, check_number, check_option
 from equipoise._numbers import number
-from equipoise._typing import AnyArray, BoolArray, FloatArray, IntArray, Rng
+from equipoise._typing import AnyArray, BoolArray, FloatArray, IntArray, Rng, Smoothing
 from equipoise.exceptions import DataError, GroupTooSmallError
 from equipoise.stats.multiplicity import SimultaneousTest, gaussian_draws, max_t_test, tail_share
 from equipoise.stats.scores.cells import (
     AnyScoreCells,
     InfluenceMoments,
     ScoreCells,
+    cell_counts,
+    mid_ranks,
+    mixture,
     weighted_quantile,
 )
 from equipoise.stats.scores.kernel import GRID_LEVELS, rule_of_thumb
-from equipoise.stats.summary import Interval, normal_quantile, p_line, summary_table
+from equipoise.stats.scores.order import OrderTest
+from equipoise.stats.summary import Interval, p_line, summary_table
 
 __all__ = [
+    "AverageDifference",
+    "Axis",
     "Bands",
     "CommonSupport",
     "CusumTest",
     "Differences",
     "GroupCurve",
-    "OrderingViolation",
+    "Neighbourhoods",
     "ParityTest",
+    "average_of",
     "check_groups",
     "check_weights",
     "common_support",
@@ -45,9 +52,10 @@ __all__ = [
     "cusum_test",
     "differences_at",
     "informative",
+    "neighbourhoods",
+    "score_axis",
     "score_bandwidth",
     "score_grid",
-    "worst_ordering_violation",
 ]
 
 N_POINTS = 100
@@ -56,6 +64,13 @@ TAILS = np.array([0.005, 0.995])
 SHARE_NEEDED = 0.5
 MAX_LEVELS = 30
 """A score with at most this many values is compared value by value."""
+LEAST_OVERLAP = 0.01
+"""Mean variance of the group given the score, and share of common scores, below which groups
+hardly share scores."""
+FIRST_WIDTH = 0.02
+"""Of ranks, at which few distinct scores begin to be smoothed."""
+WIDEST = 0.25
+"""Of ranks, for one point."""
 INFORMATION_NEEDED = 10.0
 """Units within a bandwidth times m(1 - m), below which a binary outcome is not compared."""
 UNITS_NEEDED = 30
@@ -184,29 +199,6 @@ class CommonSupport:
         return bool(self.share.min() >= SHARE_NEEDED)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OrderingViolation:
-    """The strongest sign that a lower score in one group means a higher outcome than in the other.
-
-    Parameters
-    ----------
-    score_low, score_high : float
-        The two scores.
-    group_low : int
-        Group that has the lower score and the higher estimated outcome.
-    gap : float
-        Difference of the estimated outcomes, positive for a violation.
-    p_value : float
-        One-sided, Bonferroni over all pairs of scores looked at.
-    """
-
-    score_low: float
-    score_high: float
-    group_low: int
-    gap: float
-    p_value: float
-
-
 def common_support(support: FloatArray, mass: FloatArray) -> CommonSupport:
     """Find the scores two groups share.
 
@@ -240,52 +232,51 @@ def common_support(support: FloatArray, mass: FloatArray) -> CommonSupport:
     return CommonSupport(low=low, high=high, share=mass[:, inside].sum(axis=1) / mass.sum(axis=1))
 
 
-def worst_ordering_violation(
-    points: FloatArray, curves: FloatArray, covariance: FloatArray
-) -> OrderingViolation | None:
-    """Look for a lower score that means a higher outcome than a higher score in the other group.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AverageDifference:
+    r"""Difference averaged over the scores that the groups share, or over all of one group.
 
     Parameters
     ----------
-    points : array of shape (p,)
-        Scores, ascending.
-    curves : array of shape (2, p)
-        Estimated mean outcome of each group.
-    covariance : array of shape (2 * p, 2 * p)
-        Of the two curves, one after the other.
-
-    Returns
-    -------
-    OrderingViolation or None
-        `None` with fewer than two points.
-
-    Notes
-    -----
-    Second half of Definition 2 of the paper. Every pair of scores in both directions is tested
-    one-sided; the smallest p-value is multiplied by their number. The power of this check has not
-    been studied.
+    estimate, se : float
+        Average and its standard error, whether or not there is a difference.
+    degrees : float
+        Of the t law, :math:`n_e = (\sum \psi^2)^2 / \sum \psi^4`.
     """
-    p = len(points)
-    low, high = np.triu_indices(p, k=1)
-    if not len(low):
+
+    estimate: float
+    se: float
+    degrees: float
+
+    @property
+    def p_value(self) -> float:
+        """Of an average of zero; it exceeds one minus the level when the interval holds zero."""
+        return float(2.0 * special.stdtr(self.degrees, -abs(self.estimate) / self.se))
+
+    def confidence_interval(self, confidence_level: float = 0.95) -> Interval:
+        """Return the interval of the average.
+
+        Parameters
+        ----------
+        confidence_level : float, default 0.95
+            Of the interval.
+
+        Returns
+        -------
+        Interval
+        """
+        tail = 0.5 * (1.0 - check_fraction("confidence_level", confidence_level))
+        half = -float(special.stdtrit(self.degrees, tail)) * self.se
+        return Interval(self.estimate - half, self.estimate + half)
+
+
+def average_of(estimate: float, variance: float, fourth: float) -> AverageDifference | None:
+    """Return an average with its law; `None` when no residual is left to judge by."""
+    if variance <= 0.0:
         return None
-    best: OrderingViolation | None = None
-    for group in (0, 1):
-        i, j = group * p + low, (1 - group) * p + high
-        gap = curves[group, low] - curves[1 - group, high]
-        variance = covariance[i, i] + covariance[j, j] - 2.0 * covariance[i, j]
-        z = gap / np.sqrt(np.maximum(variance, 1e-300))
-        k = int(np.argmax(z))
-        p_value = min(1.0, float(special.ndtr(-z[k])) * 2 * len(low))
-        if best is None or p_value < best.p_value:
-            best = OrderingViolation(
-                score_low=float(points[low[k]]),
-                score_high=float(points[high[k]]),
-                group_low=group,
-                gap=float(gap[k]),
-                p_value=p_value,
-            )
-    return best
+    degrees = max(variance**2 / fourth, 1.0 + 1e-9)
+    se = float(np.sqrt(variance * degrees / (degrees - 1.0)))
+    return AverageDifference(estimate=estimate, se=se, degrees=degrees)
 
 
 class Bands(NamedTuple):
@@ -329,6 +320,8 @@ class Differences:
         Scores with enough information; difference at each.
     n_local : array of shape (p,)
         Units within a bandwidth, in the smaller group.
+    window : array of shape (p, 2)
+        Lowest and highest score within a bandwidth.
     test : SimultaneousTest
         Standard errors, p-values and bands.
     """
@@ -336,6 +329,7 @@ class Differences:
     points: FloatArray
     estimate: FloatArray
     n_local: IntArray
+    window: FloatArray
     test: SimultaneousTest
 
 
@@ -351,18 +345,21 @@ class ParityTest:
         Grid points without enough information.
     cusum : CusumTest or None
         Whether they differ at all; `None` when every residual is zero.
-    average : float or None
-        Difference averaged over scores, weighted by how much the groups overlap there.
-    average_se : float or None
-        Its standard error under the null hypothesis.
+    average : AverageDifference or None
+        Difference averaged over scores, weighted by how much the groups overlap there; `None` when
+        every residual is zero.
     curves : tuple of GroupCurve
         One for each group.
     support : CommonSupport or None
         Scores in common; `None` for one group.
-    ordering : OrderingViolation or None
-        Strongest sign against the order of Definition 2.
     bandwidth : float or None
         `None` when scores are compared value by value, or the bandwidth differs by point.
+    overlap : float or None
+        Mean variance of the group given the score: 0.25 at most, near 0 where groups hardly share
+        scores; `None` for one group.
+    order : OrderTest or None
+        Whether a lower score means more in one group than a higher one in the other; `None` for one
+        group, or with too little information for any comparison.
     n_units, n_rows : array
         Of each group.
     confidence_level : float
@@ -374,21 +371,21 @@ class ParityTest:
     differences: Differences | None
     dropped: FloatArray
     cusum: CusumTest | None
-    average: float | None
-    average_se: float | None
+    average: AverageDifference | None
     curves: tuple[GroupCurve, ...]
     support: CommonSupport | None
-    ordering: OrderingViolation | None
     bandwidth: float | None
     n_units: IntArray
     n_rows: IntArray
     confidence_level: float
     groups: tuple[Hashable, ...] = ()
+    overlap: float | None = None
+    order: OrderTest | None = None
 
     @property
     def estimate(self) -> float:
         """Difference averaged over scores; NaN when every residual is zero."""
-        return np.nan if self.average is None else self.average
+        return np.nan if self.average is None else self.average.estimate
 
     @property
     def statistic(self) -> float:
@@ -397,16 +394,21 @@ class ParityTest:
 
     @property
     def p_value(self) -> float:
-        """Of no difference at any score; NaN if the groups have too few scores in common."""
-        apart = self.support is not None and not self.support.testable
-        return np.nan if self.cusum is None or apart else self.cusum.ks_p_value
+        """Of no difference at any score; NaN if the groups hardly share scores."""
+        return self.cusum.ks_p_value if self.cusum is not None and self.comparable else np.nan
+
+    @property
+    def comparable(self) -> bool:
+        """Whether the groups share enough scores for a comparison at equal ones."""
+        if self.overlap is None or self.support is None:
+            return True
+        return min(self.overlap, float(self.support.share.min())) >= LEAST_OVERLAP
 
     def confidence_interval(self, confidence_level: float = 0.95) -> Interval:
         """Return an interval of the average difference.
 
         Curves may differ with an average difference of zero, so that the interval can hold zero
-        where the test of all scores rejects; `differences` has a band over the scores. The standard
-        error is that of residuals from the common curve, a little too large where curves differ.
+        where the test of all scores rejects; `differences` has a band over the scores.
 
         Parameters
         ----------
@@ -417,8 +419,9 @@ class ParityTest:
         -------
         Interval
         """
-        half = normal_quantile(confidence_level) * (self.average_se or 0.0)
-        return Interval(self.estimate - half, self.estimate + half)
+        if self.average is None:
+            return Interval(np.nan, np.nan)
+        return self.average.confidence_interval(confidence_level)
 
     def __str__(self) -> str:
         named = [str(label) for label in self.groups]
@@ -444,7 +447,7 @@ class ParityTest:
 def differences_at(
     grid: Grid,
     estimate: FloatArray,
-    n_local: IntArray,
+    near: "Neighbourhoods",
     moments: InfluenceMoments,
     keep: BoolArray,
     bands: Bands,
@@ -456,7 +459,8 @@ def differences_at(
     return Differences(
         points=grid.points[at],
         estimate=estimate[at],
-        n_local=n_local[at],
+        n_local=near.units.min(axis=0)[at],
+        window=near.window[at],
         test=max_t_test(
             estimate[at],
             moments.covariance[np.ix_(at, at)],
@@ -494,6 +498,98 @@ def curve_at(
     return GroupCurve(points=points[at], estimate=value[at], low=test.low, high=test.high)
 
 
+class Axis(NamedTuple):
+    """Where scores lie when they are smoothed: at their ranks, or where they are.
+
+    `values` are the places of the scores, `bandwidth` the width of the pooled fit there and, for
+    ranks, the smallest width at a point; `grows` says whether widths grow until there is enough
+    information.
+    """
+
+    values: FloatArray
+    bandwidth: float
+    grows: bool
+
+
+def score_axis(cells: AnyScoreCells, smoothing: Smoothing, bandwidth: float | None) -> Axis:
+    """Return the axis on which scores are smoothed; a bandwidth that is given is one of scores."""
+    check_option("smoothing", smoothing, Smoothing)
+    if smoothing == "score" or bandwidth is not None:
+        return Axis(cells.support, score_bandwidth(cells, bandwidth), grows=False)
+    few = len(cells.support) <= MAX_LEVELS
+    # 1.06 standard deviations of a uniform law.
+    width = 0.0 if few else 0.306 * cells.n_units**-0.2
+    return Axis(mid_ranks(cells.sums()[0]), width, grows=True)
+
+
+class Neighbourhoods(NamedTuple):
+    """What lies around each point: the width, the units of each group and their scores.
+
+    `enough` says where each group has enough information, (n_groups, points); `window` has the
+    lowest and the highest score within a width.
+    """
+
+    width: FloatArray
+    units: IntArray
+    enough: BoolArray
+    window: FloatArray
+
+
+def neighbourhoods(cells: AnyScoreCells, axis: Axis, points: FloatArray) -> Neighbourhoods:
+    """Choose the width at each point: the smallest that has enough information in every group.
+
+    Where none has, the smallest is kept and the point is not compared. `points` are scores,
+    ascending. A wide kernel does not bias a difference of residuals where there is none.
+    """
+    at = np.interp(points, cells.support, axis.values)
+    widths = [axis.bandwidth]
+    if axis.grows:
+        first = axis.bandwidth or FIRST_WIDTH
+        grown = np.minimum(first * 2.0 ** (np.arange(12) / 3.0), WIDEST)
+        widths += [float(h) for h in np.unique(grown) if h > axis.bandwidth]
+    rows = cells.reduce(cell_counts).rows
+    found = _around(cells, axis.values, rows, at, widths[0])
+    for h in widths[1:]:
+        left = np.flatnonzero(~found.enough.all(axis=0))
+        if not len(left):
+            break
+        these = _around(cells, axis.values, rows, at[left], h)
+        # A wider window is taken only where it is wide enough.
+        better = these.enough.all(axis=0)
+        for whole, part in zip(found, these, strict=True):
+            whole[..., left[better]] = part[..., better]
+    return found._replace(window=found.window.T)
+
+
+def _around(
+    cells: AnyScoreCells, axis: FloatArray, rows: FloatArray, at: FloatArray, h: float
+) -> Neighbourhoods:
+    """Look at the scores within h of each place; what has too few rows has too few units."""
+    first = np.searchsorted(axis, at - h, side="left")
+    last = np.searchsorted(axis, at + h, side="right")
+    mass, total = cells.sums()
+    weight, outcome, n_rows = (
+        _within(sums, first, last) for sums in (mass.sum(axis=0), total.sum(axis=0), rows)
+    )
+    middle = np.divide(outcome, weight, out=np.zeros(len(at)), where=weight > 0.0)
+    units = n_rows.round().astype(np.int64)
+    full = first < last
+    # An empty window opens above where it closes.
+    low = np.where(full, cells.support[np.minimum(first, len(axis) - 1)], np.inf)
+    high = np.where(full, cells.support[np.maximum(last - 1, 0)], -np.inf)
+    worth = np.flatnonzero(informative(units, middle, binary=cells.binary).any(axis=0))
+    if cells.clustered and len(worth):
+        units[:, worth] = cells.units_within(low[worth], high[worth])
+    window = np.where(full, [low, high], np.interp(at, axis, cells.support))
+    enough = informative(units, middle, binary=cells.binary)
+    return Neighbourhoods(np.full(len(at), h), units, enough, window)
+
+
+def _within(sums: FloatArray, first: IntArray, last: IntArray) -> FloatArray:
+    running = np.concatenate([np.zeros((*sums.shape[:-1], 1)), np.cumsum(sums, axis=-1)], axis=-1)
+    return np.asarray(running[..., last] - running[..., np.minimum(first, last)])
+
+
 def informative(local: IntArray, middle: FloatArray, *, binary: bool) -> BoolArray:
     """Say where each group has enough units near by; `middle` is the mean outcome there."""
     if not binary:
@@ -502,11 +598,14 @@ def informative(local: IntArray, middle: FloatArray, *, binary: bool) -> BoolArr
 
 
 def score_grid(support: FloatArray, mass: FloatArray, grid: AnyArray | None) -> Grid:
-    """Return the scores at which to compare: those asked for, all of few, or 21 quantiles."""
+    """Return the scores at which to compare: those asked for, all of few, or 21 quantiles.
+
+    Quantiles are those of the equal mixture of the groups; `mass` has a row for each.
+    """
     if grid is None and len(support) <= MAX_LEVELS:
         return Grid(support, np.ones(len(support)))
     points = (
-        weighted_quantile(support, mass, GRID_LEVELS)
+        weighted_quantile(support, mixture(mass), GRID_LEVELS)
         if grid is None
         else check_finite("grid", grid, ndim=1)
     )

@@ -35,7 +35,6 @@ __all__ = [
     "Smoother",
     "curve_block",
     "difference_block",
-    "group_curve_block",
     "kernel_regression",
     "paper_bandwidth",
     "rule_of_thumb",
@@ -134,8 +133,8 @@ def kernel_regression(
 
     References
     ----------
-    .. [1] DiCiccio, Hsu, Yu, Nandy and Basu, "Detection and Mitigation of Algorithmic Bias via
-       Predictive Rate Parity".
+    .. [1] C. DiCiccio, B. Hsu, Y. Yu, P. Nandy and K. Basu (2023), Detection and mitigation of
+       algorithmic bias via predictive rate parity, FAccT, 1801-1816. doi:10.1145/3593013.3594117
 
     Examples
     --------
@@ -282,16 +281,6 @@ def curve_block(
     return LinearBlock(fit.level.T, centre.T)
 
 
-def group_curve_block(
-    k: int, fit: Smoother, points: FloatArray, support: FloatArray, total: FloatArray
-) -> LinearBlock:
-    """Place the influence values of group k's curve among the cells of two groups."""
-    own = curve_block(fit, points, support, total[k])
-    zero = np.zeros_like(own.coefficient)
-    order = (own.coefficient, zero) if k == 0 else (zero, own.coefficient)
-    return LinearBlock(np.concatenate(order), np.concatenate([own.centre, own.centre]))
-
-
 def difference_block(
     fits: Sequence[Smoother], points: FloatArray, support: FloatArray, total: FloatArray
 ) -> LinearBlock:
@@ -307,34 +296,52 @@ def difference_block(
 class PooledFit:
     """Local-linear fit at nodes, interpolated to the support: linear in the weighted outcomes."""
 
+    nodes: FloatArray
     level: FloatArray
     interpolation: sparse.csr_array
     value: FloatArray
 
     @classmethod
     def of(
-        cls, support: FloatArray, mass: FloatArray, total: FloatArray, bandwidth: float
+        cls,
+        support: FloatArray,
+        mass: FloatArray,
+        total: FloatArray,
+        bandwidth: float,
+        *,
+        share: FloatArray | None = None,
     ) -> "PooledFit":
-        """Fit weighted outcomes on the support; bandwidth 0 takes the mean at each score."""
+        """Fit weighted outcomes on the support; bandwidth 0 takes the mean at each score.
+
+        Nodes are equally spaced in `share`, by default the mass itself.
+        """
         nodes = support
         if bandwidth > 0.0:
             levels = np.linspace(0.0, 1.0, N_NODES)
-            nodes = np.unique(weighted_quantile(support, mass, levels))
+            spread = mass if share is None else share
+            nodes = np.unique(weighted_quantile(support, spread, levels))
         level = smoother(nodes, support, mass, bandwidth).level
-        right = np.minimum(np.maximum(np.searchsorted(nodes, support), 1), len(nodes) - 1)
-        left = np.maximum(right - 1, 0)
-        gap = np.where(right > left, nodes[right] - nodes[left], 1.0)
-        part = np.clip((support - nodes[left]) / gap, 0.0, 1.0)
-        rows = np.arange(len(support))
-        interpolation = sparse.coo_array(
-            (
-                np.concatenate([1.0 - part, part]),
-                (np.concatenate([rows, rows]), np.concatenate([left, right])),
-            ),
-            shape=(len(support), len(nodes)),
-        ).tocsr()
-        return cls(level=level, interpolation=interpolation, value=interpolation @ (level @ total))
+        interpolation = _between(nodes, support)
+        value = interpolation @ (level @ total)
+        return cls(nodes=nodes, level=level, interpolation=interpolation, value=value)
+
+    def coefficients(self, points: FloatArray) -> FloatArray:
+        """Return what turns weighted outcomes into the fit at other points; (points, support)."""
+        return np.asarray(_between(self.nodes, points) @ self.level)
 
     def fitted(self, total: FloatArray) -> FloatArray:
         """Smooth other weighted outcomes in the same way."""
         return np.asarray(self.interpolation @ (self.level @ total))
+
+
+def _between(nodes: FloatArray, points: FloatArray) -> sparse.csr_array:
+    """Return the matrix of linear interpolation from nodes to points, constant beyond."""
+    right = np.minimum(np.maximum(np.searchsorted(nodes, points), 1), len(nodes) - 1)
+    left = np.maximum(right - 1, 0)
+    # Scores that no row has share the rank of the next one.
+    gap = nodes[right] - nodes[left]
+    part = np.clip((points - nodes[left]) / np.where(gap > 0.0, gap, 1.0), 0.0, 1.0)
+    rows = np.arange(len(points))
+    entries = np.concatenate([1.0 - part, part])
+    places = (np.concatenate([rows, rows]), np.concatenate([left, right]))
+    return sparse.coo_array((entries, places), shape=(len(points), len(nodes))).tocsr()

@@ -12,24 +12,27 @@ import numpy as np
 from scipy import special
 
 from equipoise._checks import check_finite, check_fraction
-from equipoise._typing import AnyArray, BoolArray, FloatArray, ParityUnit, Rng
+from equipoise._typing import AnyArray, BoolArray, FloatArray, ParityUnit, Rng, Smoothing
 from equipoise.exceptions import DataError, InvalidParameterError
 from equipoise.stats.multiplicity import SimultaneousTest
 from equipoise.stats.rows import check_lengths, code_clusters, code_pair
 from equipoise.stats.scores.cells import (
     AnyScoreCells,
-    InfluenceMoments,
     LinearBlock,
     Recipe,
     ScoreCells,
     check_unit,
+    coarse,
     fitted_moments,
+    mixture,
 )
 from equipoise.stats.scores.curves import (
+    Axis,
     Bands,
     Differences,
-    OrderingViolation,
+    Neighbourhoods,
     ParityTest,
+    average_of,
     check_groups,
     check_weights,
     common_support,
@@ -37,19 +40,18 @@ from equipoise.stats.scores.curves import (
     cusum_test,
     differences_at,
     informative,
-    score_bandwidth,
+    neighbourhoods,
+    score_axis,
     score_grid,
-    worst_ordering_violation,
 )
 from equipoise.stats.scores.kernel import (
     PooledFit,
     Smoother,
-    curve_block,
     difference_block,
-    group_curve_block,
     paper_bandwidth,
     smoother,
 )
+from equipoise.stats.scores.order import order_test
 
 __all__ = [
     "calibration_test",
@@ -71,6 +73,7 @@ def parity_test(
     weight: AnyArray | None = None,
     grid: AnyArray | None = None,
     bandwidth: float | None = None,
+    smoothing: Smoothing = "rank",
     confidence_level: float = 0.95,
     rng: Rng = None,
 ) -> ParityTest:
@@ -98,8 +101,12 @@ def parity_test(
     grid : array, optional
         Scores at which curves are compared; by default 21 quantiles from 1% to 99%.
     bandwidth : float, optional
-        Standard deviation of the kernel; 0 compares equal scores. By default a rule of thumb, or 0
-        when the score has at most 30 values.
+        Standard deviation of the kernel in units of the score; 0 compares equal scores. By default
+        it is chosen by `smoothing`.
+    smoothing : {"rank", "score"}, default "rank"
+        "rank" smooths over ranks of the score in the equal mixture of the groups, and widens the
+        kernel at a score until both groups have enough information; a score with at most 30 values
+        is first compared value by value. "score" smooths over the score with one width.
     confidence_level : float, default 0.95
         Simultaneous level of the bands.
     rng : numpy.random.Generator or int, optional
@@ -108,8 +115,9 @@ def parity_test(
     Returns
     -------
     ParityTest
-        `p_value` is that of the global test, `estimate` the average difference; `differences` says
-        at which scores.
+        `estimate` is the average difference at equal scores, with `confidence_interval`; `p_value`
+        that of the global test, `differences` says at which scores; `order` tests the second half
+        of the definition.
 
     Raises
     ------
@@ -123,7 +131,13 @@ def parity_test(
     smoothing bias is that of a residual with mean zero, and vanishes. D is linear in Y: its
     influence values carry the estimation of m. Grid points with fewer than 10 units of information,
     (units within a bandwidth in the smaller group) times m(1 - m), are dropped (30 units when the
-    outcome is not binary).
+    outcome is not binary); before that, widths grow up to a quarter of the ranks. D compares
+    residuals, so that a wide kernel does not bias it under parity.
+
+    With :math:`a = 1\{G = 1\} - \pi(S)` the average is
+    :math:`\delta = \sum \omega a e / \sum \omega a^2`, residual on residual [2]_: the
+    difference weighted by the overlap :math:`\pi (1 - \pi)` of the groups [3]_. Its influence
+    values are :math:`\omega a (e - \delta a)`, right whether or not there is a difference.
 
     *Deviations from* [1]_: the paper compares Nadaraya-Watson curves of the raw outcomes; their
     bias depends on each group's density of scores, and with Beta(5, 2) against Beta(2, 5) scores
@@ -132,8 +146,13 @@ def parity_test(
 
     References
     ----------
-    .. [1] DiCiccio, Hsu, Yu, Nandy and Basu, "Detection and Mitigation of Algorithmic Bias via
-       Predictive Rate Parity".
+    .. [1] C. DiCiccio, B. Hsu, Y. Yu, P. Nandy and K. Basu (2023), Detection and mitigation of
+       algorithmic bias via predictive rate parity, FAccT, 1801-1816. doi:10.1145/3593013.3594117
+    .. [2] P. M. Robinson (1988), Root-n-consistent semiparametric regression, Econometrica 56.
+       https://doi.org/10.2307/1912705
+    .. [3] F. Li, K. L. Morgan and A. M. Zaslavsky (2018), Balancing covariates via propensity
+       score weighting, Journal of the American Statistical Association 113.
+       https://doi.org/10.1080/01621459.2016.1260466
 
     Examples
     --------
@@ -162,9 +181,14 @@ def parity_test(
         weight=weight,
     )
     test = compare_groups(
-        cells, grid=grid, bandwidth=bandwidth, confidence_level=confidence_level, rng=rng
+        cells,
+        grid=grid,
+        bandwidth=bandwidth,
+        smoothing=smoothing,
+        confidence_level=confidence_level,
+        rng=rng,
     )
-    return replace(test, groups=pair.labels)
+    return replace(test, groups=pair.labels, order=order_test(coarse(cells), rng=rng))
 
 
 def composite_parity_test(
@@ -228,6 +252,7 @@ def compare_groups(
     *,
     grid: AnyArray | None = None,
     bandwidth: float | None = None,
+    smoothing: Smoothing = "rank",
     confidence_level: float = 0.95,
     n_comparisons: int = 1,
     paper: bool = False,
@@ -239,7 +264,7 @@ def compare_groups(
     ----------
     cells : ScoreCells or PartitionedCells
         Rows of two groups.
-    grid, bandwidth, confidence_level, rng
+    grid, bandwidth, smoothing, confidence_level, rng
         As in `parity_test`.
     n_comparisons : int, default 1
         Pairs of groups read together; bands and adjusted p-values allow for them (Bonferroni).
@@ -250,6 +275,7 @@ def compare_groups(
     Returns
     -------
     ParityTest
+        Without the test of order.
     """
     check_fraction("confidence_level", confidence_level)
     n_units = check_groups(cells)
@@ -257,103 +283,140 @@ def compare_groups(
     if low == high:
         raise DataError(f"`y_true` must vary; every outcome is {low:g} and nothing can differ.")
     bands = Bands(confidence_level, n_comparisons, rng)
+    check_weights(cells.sums()[0])
+    cells = coarse(cells)
     support = cells.support
     mass, total = cells.sums()
-    check_weights(mass)
-    compared = score_grid(support, mass.sum(axis=0), grid)
+    compared = score_grid(support, mass, grid)
     points = compared.points
-    h = score_bandwidth(cells, bandwidth)
-    widths = paper_bandwidth(points, n_units.sum()) if paper else np.full(len(points), h)
-    recipe = Recipe(_two_group_fit, points, support, mass, total, h, widths, paper)
+    axis = score_axis(cells, "score" if paper else smoothing, bandwidth)
+    near = (
+        _paper_neighbourhoods(cells, points, n_units.sum())
+        if paper
+        else neighbourhoods(cells, axis, points)
+    )
+    at = np.interp(points, support, axis.values)
+    recipe = Recipe(_two_group_fit, at, axis, mass, total, near.width, paper)
     fit = recipe.made
-    pooled, lines = fit.pooled, fit.lines
-    local = cells.units_within(points - widths, points + widths)
-    middle = np.interp(points, support, pooled.value)
-    enough = informative(local, middle, binary=cells.binary)
-    both = np.logical_and.reduce(enough)
-    keep = (lines[0].mass > 0.0) & (lines[1].mass > 0.0) if paper else both
+    pooled = fit.pooled
+    near_both = [part.mass > 0.0 for part in fit.raw] if paper else near.enough
+    keep: BoolArray = np.logical_and.reduce(near_both)
     moments = cells.reduce(fitted_moments, recipe)
-    values = np.array([fit.level @ t for fit, t in zip(lines, total, strict=True)])
-    differences = differences_at(compared, fit.estimate, local.min(axis=0), moments, keep, bands)
+    differences = differences_at(compared, fit.estimate, near, moments, keep, bands)
     if paper and differences is not None:
         differences = _bonferroni(differences, bands)
-    share = np.clip(pooled.fitted(mass[1]), 0.0, 1.0)
-    factor = np.concatenate([-share, 1.0 - share])
-    cusum = cusum_test(cells, np.tile(pooled.value, 2), factor, rng=rng)
-    overlap = float(mass.ravel() @ factor**2)
+    p = len(points)
+    cusum = cusum_test(cells, np.tile(pooled.value, 2), fit.factor, rng=rng)
     return ParityTest(
         differences=differences,
         dropped=points[~keep],
         cusum=cusum,
-        average=None if cusum is None else cusum.total / overlap,
-        average_se=None if cusum is None else cusum.total_se / overlap,
+        average=average_of(
+            fit.average,
+            float(moments.covariance[-1, -1]),
+            float(moments.fourth[-1]),
+        ),
+        overlap=float(mass.ravel() @ fit.factor**2 / mass.sum()),
         curves=tuple(
-            curve_at(points, values[k], moments, (k + 1) * len(points), enough[k], bands)
+            curve_at(points, fit.values[k], moments, (k + 1) * p, near.enough[k], bands)
             for k in (0, 1)
         ),
         support=common_support(support, mass),
-        ordering=_ordering(points, values, moments, both),
-        bandwidth=None if paper or h == 0.0 else h,
+        bandwidth=None if paper or axis.grows or axis.bandwidth == 0.0 else axis.bandwidth,
         n_units=n_units,
         n_rows=cells.n_rows,
         confidence_level=confidence_level,
     )
 
 
-class _TwoGroupFit(NamedTuple):
-    """The pooled regression, the curve of each group, their difference, and influence values.
+def _paper_neighbourhoods(cells: AnyScoreCells, points: FloatArray, n_units: int) -> Neighbourhoods:
+    """Return the paper's bandwidth at each point, and who is within it."""
+    width = paper_bandwidth(points, n_units)
+    window = np.array([points - width, points + width])
+    units = cells.units_within(*window)
+    mass, total = (sums.sum(axis=0) for sums in cells.sums())
+    middle = np.interp(points, cells.support, total / np.where(mass > 0.0, mass, 1.0))
+    enough = informative(units, middle, binary=cells.binary)
+    return Neighbourhoods(width, units, enough, window.T)
 
-    The first block is that of the difference, then one for each curve.
+
+class _TwoGroupFit(NamedTuple):
+    """The pooled regression, differences, curves and their average, and influence values.
+
+    `values` are the curves of the groups; `factor` is 1{G = 1} less the share of group 1. The first
+    block is that of the differences, then one for each curve, then the average.
     """
 
     pooled: PooledFit
-    lines: list[Smoother]
+    raw: list[Smoother]
     estimate: FloatArray
+    values: FloatArray
+    factor: FloatArray
+    average: float
     blocks: list[LinearBlock]
 
 
 def _two_group_fit(
-    points: FloatArray,
-    support: FloatArray,
+    at: FloatArray,
+    axis: Axis,
     mass: FloatArray,
     total: FloatArray,
-    bandwidth: float,
     widths: FloatArray,
     paper: bool,
 ) -> _TwoGroupFit:
-    pooled = PooledFit.of(support, mass.sum(axis=0), total.sum(axis=0), bandwidth)
-    raw = [smoother(points, support, m, widths, degree=0) for m in mass]
-    lines = [smoother(points, support, m, widths) for m in mass]
+    place = axis.values
+    pooled = PooledFit.of(
+        place, mass.sum(axis=0), total.sum(axis=0), axis.bandwidth, share=mixture(mass)
+    )
+    raw = [smoother(at, place, m, widths, degree=0) for m in mass]
+    residual = total - mass * pooled.value
+    means = np.array([part.level @ own for part, own in zip(raw, residual, strict=True)])
     if paper:
-        block = difference_block(raw, points, support, total)
+        block = difference_block(raw, at, place, total)
         estimate = raw[1].level @ total[1] - raw[0].level @ total[0]
     else:
-        block, estimate = _residual_difference(raw, pooled, mass, total)
-    curves = [group_curve_block(k, lines[k], points, support, total) for k in (0, 1)]
-    return _TwoGroupFit(pooled, lines, estimate, [block, *curves])
+        block = _residual_difference(raw, pooled, mass)
+        estimate = means[1] - means[0]
+    middle = pooled.coefficients(at)
+    # A curve is the common one plus the mean residual of its group, so that the difference of two
+    # curves is the difference tested, and rows are compared with the curve of their own group.
+    fitted = np.concatenate([pooled.value + np.interp(place, at, own) for own in means])
+    curves = [_curve_block(k, raw[k], middle, pooled, mass[k], fitted) for k in (0, 1)]
+    share = np.clip(pooled.fitted(mass[1]), 0.0, 1.0)
+    factor = np.concatenate([-share, 1.0 - share])
+    weight = float(mass.ravel() @ factor**2)
+    average = float(factor @ residual.ravel()) / weight if weight > 0.0 else 0.0
+    both = np.tile(pooled.value, 2) + average * factor
+    over = LinearBlock((factor / (weight or 1.0))[:, None], both)
+    values = middle @ total.sum(axis=0) + means
+    blocks = [block, *curves, over]
+    return _TwoGroupFit(pooled, raw, estimate, values, factor, average, blocks)
 
 
 def _residual_difference(
-    raw: Sequence[Smoother], pooled: PooledFit, mass: FloatArray, total: FloatArray
-) -> tuple[LinearBlock, FloatArray]:
+    raw: Sequence[Smoother], pooled: PooledFit, mass: FloatArray
+) -> LinearBlock:
     # c = v - A'(P'v): what a row adds directly, less what it adds through the pooled fit.
     v = np.concatenate([-raw[0].level.T, raw[1].level.T])
     through = mass[1][:, None] * raw[1].level.T - mass[0][:, None] * raw[0].level.T
     back = pooled.level.T @ (pooled.interpolation.T @ through)
-    residual = (total - mass * pooled.value).ravel()
-    block = LinearBlock(v - np.concatenate([back, back]), np.tile(pooled.value, 2))
-    return block, residual @ v
+    return LinearBlock(v - np.concatenate([back, back]), np.tile(pooled.value, 2))
 
 
-def _ordering(
-    points: FloatArray, values: FloatArray, moments: InfluenceMoments, keep: BoolArray
-) -> OrderingViolation | None:
-    at = np.flatnonzero(keep)
-    p = len(points)
-    rows = np.concatenate([p + at, 2 * p + at])
-    return worst_ordering_violation(
-        points[at], values[:, at], moments.covariance[np.ix_(rows, rows)]
-    )
+def _curve_block(
+    k: int,
+    raw: Smoother,
+    middle: FloatArray,
+    pooled: PooledFit,
+    mass: FloatArray,
+    fitted: FloatArray,
+) -> LinearBlock:
+    """Return the influence values of the pooled fit at the points plus group k's mean residual."""
+    own = raw.level.T
+    through = pooled.level.T @ (pooled.interpolation.T @ (mass[:, None] * own))
+    common = middle.T - through
+    parts = [common + own if g == k else common for g in (0, 1)]
+    return LinearBlock(np.concatenate(parts), fitted)
 
 
 def _bonferroni(differences: Differences, bands: Bands) -> Differences:
@@ -368,6 +431,7 @@ def _bonferroni(differences: Differences, bands: Bands) -> Differences:
         points=differences.points,
         estimate=differences.estimate,
         n_local=differences.n_local,
+        window=differences.window,
         test=SimultaneousTest(
             standard_error=se,
             statistic=z,
@@ -390,6 +454,7 @@ def calibration_test(
     weight: AnyArray | None = None,
     grid: AnyArray | None = None,
     bandwidth: float | None = None,
+    smoothing: Smoothing = "rank",
     confidence_level: float = 0.95,
     rng: Rng = None,
 ) -> ParityTest:
@@ -408,13 +473,13 @@ def calibration_test(
         Whether every cluster or every row weighs alike; must be named with `cluster`.
     weight : array of shape (n,), optional
         Sampling weights.
-    grid, bandwidth, confidence_level, rng
+    grid, bandwidth, smoothing, confidence_level, rng
         As in `parity_test`.
 
     Returns
     -------
     ParityTest
-        Without `support` and `ordering`, which need two groups.
+        Without `support` and `order`, which need two groups.
 
     Notes
     -----
@@ -450,7 +515,12 @@ def calibration_test(
         weight=weight,
     )
     return compare_with_score(
-        cells, grid=grid, bandwidth=bandwidth, confidence_level=confidence_level, rng=rng
+        cells,
+        grid=grid,
+        bandwidth=bandwidth,
+        smoothing=smoothing,
+        confidence_level=confidence_level,
+        rng=rng,
     )
 
 
@@ -459,6 +529,7 @@ def compare_with_score(
     *,
     grid: AnyArray | None = None,
     bandwidth: float | None = None,
+    smoothing: Smoothing = "rank",
     confidence_level: float = 0.95,
     n_comparisons: int = 1,
     rng: Rng = None,
@@ -469,7 +540,7 @@ def compare_with_score(
     ----------
     cells : ScoreCells or PartitionedCells
         Rows of one group.
-    grid, bandwidth, confidence_level, n_comparisons, rng
+    grid, bandwidth, smoothing, confidence_level, n_comparisons, rng
         As in `compare_groups`.
 
     Returns
@@ -484,31 +555,30 @@ def compare_with_score(
             f" {cells.support[0]:g} to {cells.support[-1]:g}. Test parity between groups, or"
             " calibrate the score first."
         )
+    check_weights(cells.sums()[0])
+    cells = coarse(cells)
     mass, total = (sums[0] for sums in cells.sums())
-    check_weights(mass[None])
-    compared = score_grid(cells.support, mass, grid)
+    compared = score_grid(cells.support, mass[None], grid)
     points = compared.points
-    h = score_bandwidth(cells, bandwidth)
-    local = cells.units_within(points - h, points + h)
-    fit = Recipe(_diagonal_fit, points, cells.support, mass, total, h)
-    raw, line, _ = fit.made
-    value = line.level @ total
-    enough = informative(local, np.clip(points, 0.0, 1.0), binary=cells.binary)[0]
+    axis = score_axis(cells, smoothing, bandwidth)
+    near = neighbourhoods(cells, axis, points)
+    at = np.interp(points, cells.support, axis.values)
+    fit = Recipe(_diagonal_fit, at, axis, cells.support, mass, total, near.width)
     moments = cells.reduce(fitted_moments, fit)
     bands = Bands(confidence_level, n_comparisons, rng)
-    cusum = cusum_test(cells, cells.support, np.ones(len(cells.support)), rng=rng)
+    p = len(points)
     return ParityTest(
         differences=differences_at(
-            compared, raw.level @ (total - mass * cells.support), local[0], moments, enough, bands
+            compared, fit.made.estimate, near, moments, near.enough[0], bands
         ),
-        dropped=points[~enough],
-        cusum=cusum,
-        average=None if cusum is None else cusum.total / float(mass.sum()),
-        average_se=None if cusum is None else cusum.total_se / float(mass.sum()),
-        curves=(curve_at(points, value, moments, len(points), enough, bands),),
+        dropped=points[~near.enough[0]],
+        cusum=cusum_test(cells, cells.support, np.ones(len(cells.support)), rng=rng),
+        average=average_of(
+            fit.made.average, float(moments.covariance[-1, -1]), float(moments.fourth[-1])
+        ),
+        curves=(curve_at(points, points + fit.made.estimate, moments, p, near.enough[0], bands),),
         support=None,
-        ordering=None,
-        bandwidth=None if h == 0.0 else h,
+        bandwidth=None if axis.grows or axis.bandwidth == 0.0 else axis.bandwidth,
         n_units=n_units,
         n_rows=cells.n_rows,
         confidence_level=confidence_level,
@@ -516,17 +586,33 @@ def compare_with_score(
 
 
 class _DiagonalFit(NamedTuple):
-    """Mean residual and curve of one group, as smoothers, and their influence values."""
+    """Mean residual of one group by score and over all, and influence values.
 
-    raw: Smoother
-    line: Smoother
+    Blocks are those of the differences, of the curve and of the average.
+    """
+
+    estimate: FloatArray
+    average: float
     blocks: list[LinearBlock]
 
 
 def _diagonal_fit(
-    points: FloatArray, support: FloatArray, mass: FloatArray, total: FloatArray, bandwidth: float
+    at: FloatArray,
+    axis: Axis,
+    support: FloatArray,
+    mass: FloatArray,
+    total: FloatArray,
+    widths: FloatArray,
 ) -> _DiagonalFit:
-    raw = smoother(points, support, mass, bandwidth, degree=0)
-    line = smoother(points, support, mass, bandwidth)
-    blocks = [LinearBlock(raw.level.T, support), curve_block(line, points, support, total)]
-    return _DiagonalFit(raw, line, blocks)
+    raw = smoother(at, axis.values, mass, widths, degree=0)
+    residual = total - mass * support
+    estimate = raw.level @ residual
+    average = float(residual.sum() / mass.sum())
+    fitted = support + np.interp(axis.values, at, estimate)
+    everyone = np.full((len(support), 1), 1.0 / mass.sum())
+    blocks = [
+        LinearBlock(raw.level.T, support),
+        LinearBlock(raw.level.T, fitted),
+        LinearBlock(everyone, support + average),
+    ]
+    return _DiagonalFit(estimate, average, blocks)

@@ -105,7 +105,7 @@ class UnitRows:
 
         Ten million rows become thousands.
         """
-        same = weight is None or np.ptp(weight) == 0.0
+        same = weight is None or not len(weight) or np.ptp(weight) == 0.0
         values = np.unique(outcome) if same and len(outcome) else np.empty(0)
         if 0 < len(values) <= MOST_VALUES:
             size = (int(cell.max()) + 1) * len(values)

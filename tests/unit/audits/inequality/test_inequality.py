@@ -16,6 +16,7 @@ from equipoise.stats.inequality.benefits import (
 )
 from equipoise.stats.inequality.decomposition import between_test, decompose
 from equipoise.stats.inequality.index import entropy_index
+from equipoise.stats.inequality.resampled import resampled_intervals
 from support.engines import ENGINES, on_engine
 
 
@@ -230,11 +231,11 @@ def test_rare_benefit_levels_get_exact_bounds():
 
 def test_small_groups_are_not_tested_but_listed(rng):
     rows = people(rng)
-    rows["group"] = np.where(np.arange(400) < 5, "tiny", rows["group"])
+    rows["group"] = np.where(np.arange(400) < 3, "tiny", rows["group"])
     found = audit(rows).inequality("speicher")
     tiny = next(f for f in found.findings if f.group == "group=tiny")
     assert tiny.decision is Decision.NOT_TESTED
-    assert tiny.notes[0].code == "too-small"
+    assert tiny.notes[0].code == "too-few-units"
     assert found.details["contributions"][3]["between"]["ci_low"] is None
 
 
@@ -354,3 +355,123 @@ def test_a_finding_without_a_test_is_estimated(rng):
     assert untested
     assert {f.decision for f in untested} == {Decision.ESTIMATED}
     assert not any(f.decision is Decision.ESTIMATED for f in findings if f.p_value is not None)
+
+
+def test_real_valued_benefits_have_resampled_intervals(rng):
+    benefit = rng.lognormal(0.0, 0.8, 80)
+    table = {"group": np.repeat(["a", "b"], 40), "gain": benefit}
+    result = eq.Audit(table, group="group").inequality("gain", rng=5)
+    expected = resampled_intervals(benefit, np.arange(80) // 40, rng=5)
+    total, within, between = result.findings[:3]
+    assert total.method == within.method == "studentised bootstrap"
+    assert (total.ci.low, total.ci.high) == pytest.approx(expected.total)
+    assert (within.ci.low, within.ci.high) == pytest.approx(expected.within)
+    assert within.estimate + between.estimate == pytest.approx(total.estimate)
+    other = eq.Audit(table, group="group").inequality("gain", rng=6)
+    assert other.findings[0].ci != total.ci
+
+
+def test_names_of_groups_do_not_change_resampled_intervals(rng):
+    table = {"group": np.repeat(["a", "b"], 40), "gain": rng.lognormal(0.0, 0.8, 80)}
+    renamed = table | {"group": np.repeat(["z", "b"], 40)}
+    one, two = (eq.Audit(t, group="group").inequality("gain").findings for t in (table, renamed))
+    assert [f.ci for f in one[:3]] == [f.ci for f in two[:3]]
+
+
+def test_counts_are_rows_repeated(rng):
+    gain, count = rng.gamma(2.0, size=40).round(2), rng.integers(1, 4, 40)
+    sexes = np.repeat(["a", "b"], 20)
+    counted = eq.Audit({"g": sexes, "gain": gain, "k": count}, group="g", count="k")
+    rows = {"g": np.repeat(sexes, count), "gain": np.repeat(gain, count)}
+    one = counted.inequality("gain").findings
+    two = eq.Audit(rows, group="g").inequality("gain").findings
+    for a, b in zip(one[:3], two[:3], strict=True):
+        assert (a.estimate, a.ci.low, a.ci.high) == pytest.approx((b.estimate, b.ci.low, b.ci.high))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_clusters_are_summed_where_the_rows_are_and_drawn_whole(rng, weighted):
+    cluster = np.repeat(np.arange(12), 5)
+    gain = np.exp(0.4 * rng.normal(size=12)[cluster] + 0.3 * rng.normal(size=60))
+    weight = rng.uniform(1.0, 2.0, 60) if weighted else np.ones(60)
+    table = {"g": np.arange(60) % 2, "gain": gain, "who": cluster, "w": weight}
+    roles = {"group": "g", "cluster": "who"} | ({"weight": "w"} if weighted else {})
+    result = eq.Audit(table, **roles).inequality("gain", order=2)
+    expected = resampled_intervals(
+        gain, np.arange(60) % 2, order=2.0, cluster=cluster, weight=weight
+    )
+    total = result.findings[0]
+    assert (total.ci.low, total.ci.high) == pytest.approx(expected.total)
+    assert "few-units" in {note.code for note in result.notes}
+
+
+def test_one_group_of_clusters_needs_no_group_column(rng):
+    cluster = np.repeat(np.arange(30), 3)
+    table = {"gain": rng.gamma(2.0, size=90), "who": cluster}
+    result = eq.Audit(table, cluster="who").inequality("gain")
+    expected = resampled_intervals(table["gain"], cluster=cluster)
+    assert (result.findings[0].ci.low, result.findings[0].ci.high) == pytest.approx(expected.total)
+    assert "few-units" not in {note.code for note in result.notes}
+
+
+@pytest.mark.parametrize(("tail", "noted"), [(1.0, False), (40.0, True)])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_large_tables_say_when_a_few_rows_make_the_error(rng, tail, noted, weighted):
+    gain = rng.gamma(4.0, size=20_001)
+    gain[:3] *= tail
+    table = {"gain": gain, "w": np.full(20_001, 2.0)}
+    roles = {"weight": "w"} if weighted else {}
+    result = eq.Audit(table, **roles).inequality("gain", order=2)
+    assert result.findings[0].method == "log-Wald interval"
+    assert ("heavy-tail" in {note.code for note in result.notes}) == noted
+
+
+def test_large_weighted_tables_of_decisions_are_answered_from_sums(rng):
+    n = 20_001
+    table = {"y": rng.integers(0, 2, n), "p": rng.integers(0, 2, n), "w": rng.random(n) + 0.5}
+    result = eq.Audit(table, y_true="y", y_pred="p", weight="w").inequality("speicher")
+    assert result.findings[0].method == "log-Wald interval"
+    assert "heavy-tail" not in {note.code for note in result.notes}
+
+
+def test_a_benefit_that_nobody_has_may_be_zero_at_order_zero():
+    data = {"g": ["a", "a", "b", "b"], "y": [0] * 4, "p": [0, 1, 0, 1], "u": [1, 1, 2, 3]}
+    result = eq.Audit(data, group="g", y_true="y", y_pred="p", cluster="u").inequality(
+        "speicher", order=0.0
+    )
+    assert result.findings[0].estimate == pytest.approx(np.log(1.5) - np.log(2) / 2)
+
+
+def test_an_interval_of_few_rows_holds_its_estimate():
+    """The resamples of these rows left the estimate out by a millionth."""
+    data = {"g": ["a", "b", "b", "b", "b"], "y": [0, 1, 1, 0, 1], "p": [1, 0, 1, 0, 1]}
+    for k in range(20):
+        weight = np.random.default_rng(k).choice([0.1, 0.2, 0.7, 0.9, 1.0], 5)
+        audit = eq.Audit(data | {"w": weight}, group="g", y_true="y", y_pred="p", weight="w")
+        for finding in audit.inequality("speicher").findings[:2]:
+            assert finding.estimate in finding.ci
+
+
+def test_resamples_in_which_nobody_benefits_do_not_warn():
+    y, p = [0, 1, 1, 1, 1, 1, 1, 1, 1], [0, 0, 0, 0, 1, 0, 0, 0, 0]
+    data = {"g": ["a"] * 4 + ["b"] * 5, "y": y, "p": p, "c": [0, 1, 2, 3, 0, 1, 2, 3, 3]}
+    audit = eq.Audit(data, group="g", y_true="y", y_pred="p", cluster="c")
+    result = audit.inequality([[1.0, 0.0], [2.0, 1.0]], order=0.5, rng=1)
+    assert result.findings[0].estimate > 0.0
+
+
+@pytest.mark.parametrize("order", [0.0, 1.0, 2.0])
+def test_equal_benefits_with_weights_have_no_inequality_in_any_order_of_rows(rng, order):
+    weight, groups = rng.lognormal(size=300), np.repeat(["a", "b", "c"], 100)
+    answers = set()
+    for _ in range(5):
+        place = rng.permutation(300)
+        rows = {"benefit": np.full(300, 0.1), "group": groups[place], "weight": weight[place]}
+        found = eq.Audit(rows, group="group", weight="weight").inequality(
+            "benefit", order=order, rng=0
+        )
+        answers.add(tuple((str(f.estimand), f.estimate, f.decision) for f in found.findings))
+    assert len(answers) == 1
+    assert found.findings[0].estimate == 0.0
+    assert found.joint.decision is Decision.NOT_TESTED
+    assert found.joint.notes[0].code == "degenerate"

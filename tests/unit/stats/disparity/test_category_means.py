@@ -76,3 +76,18 @@ def test_ratios_are_read_so_that_both_coefficients_are_finite():
     a, b = fieller_coefficients(np.array([0.0, 1.0, np.inf]))
     assert_allclose(a, [1.0, 1.0, 0.0])
     assert_allclose(b, [0.0, 1.0, 1.0])
+
+
+@pytest.mark.parametrize("scale", ["difference", "ratio"])
+@pytest.mark.parametrize("second", [1.0, 0.5])
+def test_of_categories_that_do_not_vary_nothing_is_known(scale, second):
+    category = np.arange(20) % 2
+    value = np.where(category == 0, 1.0, second)
+    pair = CategoryMeans.from_rows(value, category, n_categories=2).pairs(
+        np.array([0]), np.array([1]), scale
+    )
+    natural = np.array([0.0 if scale == "difference" else 1.0])
+    assert pair.root(natural).tolist() == [0.0]
+    low, high = pair.interval(1.96)
+    assert low[0] <= natural[0] <= high[0]
+    assert high[0] == np.inf

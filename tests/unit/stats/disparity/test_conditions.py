@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from equipoise.exceptions import DataError, InvalidParameterError
-from equipoise.stats.disparity.conditions import bin_feature, bin_features
+from equipoise.stats.disparity.conditions import bin_feature, bin_features, coded_feature
 
 
 def rows(feature, label):
@@ -33,17 +33,17 @@ def test_nested_cuts_are_all_at_most_and_above():
 
 
 def test_few_numbers_are_levels_and_many_are_cut():
-    assert bin_feature("k", np.arange(10)).labels[:2] == ("k = 0", "k = 1")
+    assert bin_feature("k", np.arange(10)).labels[:2] == ("k=0", "k=1")
     assert bin_feature("k", np.arange(11)).labels[0].startswith("k <= ")
 
 
 def test_missing_values_are_a_level():
     text = bin_feature("job", np.array(["a", None, "b", float("nan")], dtype=object))
-    assert rows(text, "job = missing").tolist() == [False, True, False, True]
+    assert rows(text, "job=missing").tolist() == [False, True, False, True]
     number = np.arange(40.0)
     number[::4] = np.nan
     cut = bin_feature("x", number)
-    assert (rows(cut, "x = missing") == np.isnan(number)).all()
+    assert (rows(cut, "x=missing") == np.isnan(number)).all()
     for label in cut.labels[:-1]:
         assert not (rows(cut, label) & np.isnan(number)).any()
 
@@ -51,7 +51,7 @@ def test_missing_values_are_a_level():
 def test_only_the_twelve_most_frequent_levels_are_conditions():
     text = np.repeat([f"v{k:02}" for k in range(15)], np.arange(40, 10, -2))
     cut = bin_feature("v", text)
-    assert cut.labels == tuple(f"v = v{k:02}" for k in range(12))
+    assert cut.labels == tuple(f"v=v{k:02}" for k in range(12))
     assert sum(rows(cut, label).sum() for label in cut.labels) == (text < "v12").sum()
 
 
@@ -71,7 +71,7 @@ def test_many_ties_leave_fewer_bins():
 
 
 def test_truth_values_are_levels():
-    assert bin_feature("b", np.array([True, False, True])).labels == ("b = True", "b = False")
+    assert bin_feature("b", np.array([True, False, True])).labels == ("b=True", "b=False")
 
 
 def test_an_identifier_is_refused_by_name():
@@ -86,3 +86,27 @@ def test_constant_features_are_left_out():
 def test_columns_of_different_length_are_refused():
     with pytest.raises(InvalidParameterError, match=r"same length; got \[2, 3\]"):
         bin_features({"a": [0, 1], "b": [0, 1, 1]})
+
+
+@pytest.mark.parametrize("bins", [2, 3, 4, 8])
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_count_cuts_where_that_many_rows_would_be_cut(rng, bins, nested):
+    values, count = rng.exponential(size=200).round(2), rng.integers(1, 9, size=200)
+    values[:20] = np.nan
+    counted = bin_feature("x", values, bins=bins, nested=nested, count=count)
+    repeated = bin_feature("x", np.repeat(values, count), bins=bins, nested=nested)
+    assert counted.labels == repeated.labels
+    np.testing.assert_array_equal(np.repeat(counted.code, count), repeated.code)
+
+
+def test_a_count_decides_which_levels_are_frequent():
+    words, count = np.array([f"w{k:02}" for k in range(14)]), np.arange(14) + 10
+    assert bin_feature("x", words, count=count).labels[0] == "x=w13"
+    coded = coded_feature("x", words.tolist(), np.arange(14), count=count)
+    assert coded.labels == bin_feature("x", np.repeat(words, count)).labels
+
+
+def test_a_number_whose_largest_value_is_most_of_it_is_cut_below_it():
+    values = np.concatenate([np.full(90, 99.0), np.arange(10), [10.5]])
+    assert bin_feature("hours", values).labels == ("hours <= 10.5", "hours > 10.5")
+    assert bin_feature("hours", values, nested=True).labels == ("hours <= 10.5", "hours > 10.5")

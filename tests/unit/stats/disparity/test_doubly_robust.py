@@ -59,7 +59,9 @@ def test_the_interval_agrees_with_the_p_value(rows):
     )
     low, high = gap.confidence_interval(1.0 - gap.p_value)
     assert_allclose(min(abs(low), abs(high)), 0.0, atol=1e-9)
-    assert_allclose(gap.p_value, 2 * stats.t.sf(abs(gap.statistic), gap.degrees))
+    t = gap.estimate / gap.se * np.sqrt((gap.degrees - 1) / gap.degrees)
+    assert_allclose(gap.p_value, 2 * stats.t.sf(abs(t), gap.degrees))
+    assert_allclose(gap.root(gap.estimate), 0.0, atol=1e-12)
     assert "depends on the learners" in str(gap)
     assert gap.extreme < 0.05
 
@@ -98,11 +100,17 @@ def test_any_learner_serves_and_weights_reach_it(rows, rng):
 
 def test_folds_keep_clusters_together_and_ignore_the_order_of_rows(rng):
     cluster = rng.integers(0, 40, 300)
-    fold = folds(4, cluster)
+    fold = folds(4, cluster=cluster)
     assert all(len(set(fold[cluster == c])) == 1 for c in set(cluster))
     order = rng.permutation(300)
-    assert (folds(4, cluster[order]) == fold[order]).all()
+    assert (folds(4, cluster=cluster[order]) == fold[order]).all()
     assert set(fold) == {0, 1, 2, 3}
+    x = rng.normal(size=300)
+    assert (folds(4, x[order]) == folds(4, x)[order]).all()
+
+
+def test_identical_rows_are_dealt_to_all_folds():
+    assert set(folds(4, np.zeros(200), np.ones(200))) == {0, 1, 2, 3}
 
 
 def test_clusters_are_summed_before_they_are_squared(rows):

@@ -6,13 +6,16 @@ from scipy import stats
 from equipoise.exceptions import InvalidParameterError
 from equipoise.stats.disparity.category_means import CategoryMeans
 from equipoise.stats.disparity.extremes import (
+    OnePair,
     compare_counts_with_extreme,
     compare_means_with_extreme,
     permutation_p_value,
 )
 from equipoise.stats.disparity.pair_scores import ProportionPairs
 from equipoise.stats.disparity.range_law import CorrelatedLaw, IndependentLaw
+from equipoise.stats.disparity.survey import survey_means
 from equipoise.stats.multiplicity import correlations
+from equipoise.stats.pairs import Pairs
 
 HIRED, N = np.array([30.0, 45.0, 52.0, 12.0]), np.array([100.0, 110.0, 120.0, 80.0])
 
@@ -42,25 +45,47 @@ def test_the_p_value_is_tukeys_tail_of_the_largest_root():
     assert compared.p_values()[2] == 1.0
 
 
-def test_two_categories_are_one_pair():
+def test_two_categories_have_the_law_of_every_pair():
     compared = compare_counts_with_extreme(HIRED[:2], N[:2])
-    pair = ProportionPairs(x1=HIRED[[0]], n1=N[[0]], x2=HIRED[[1]], n2=N[[1]], scale="ratio")
-    assert_allclose(compared.p_value, 2 * stats.norm.sf(abs(pair.root(np.ones(1))[0])), rtol=1e-9)
-    low, high = pair.interval(1.959963984540054)
+    pair = Pairs.of(HIRED[[0]], N[[0]], HIRED[[1]], N[[1]], scale="ratio")
+    assert_allclose(compared.p_value, pair.p_value(1.0)[0], rtol=1e-9)
+    assert_allclose(compared.p_values_raw(0.8)[0], pair.p_value(0.8)[0], rtol=1e-9)
+    low, high = pair.interval(0.95)
     assert_allclose(
         [compared.confidence_interval()[k][0] for k in (0, 1)], [low[0], min(high[0], 1)]
     )
+    certified = compared.bounds(0.95)[0]
+    assert_allclose(certified, pair.interval(0.9)[0][0], rtol=1e-6)
+    assert_allclose(compared.p_values_within(0.5)[0], pair.p_value(0.5, "greater")[0], rtol=1e-6)
 
 
-def test_another_law_of_a_pair_serves_two_categories_only():
-    def law(first, second):
-        return ProportionPairs(
-            x1=N[first] / 2, n1=N[first], x2=N[second] / 2, n2=N[second], scale="ratio"
-        )
+def test_pairs_have_ends_at_critical_values_of_their_own():
+    pair = OnePair(Pairs.of(HIRED[[0, 3]], N[[0, 3]], HIRED[[1, 1]], N[[1, 1]]))
+    low, high = pair.interval(np.array([1.0, 2.0]))
+    assert_allclose([low[0], high[0]], [end[0] for end in pair.interval(1.0)])
+    assert_allclose([low[1], high[1]], [end[1] for end in pair.interval(2.0)])
 
-    assert compare_counts_with_extreme(HIRED[:2], N[:2], two_groups=law).p_value == 1.0
-    known = compare_counts_with_extreme(HIRED, N).p_value
-    assert compare_counts_with_extreme(HIRED, N, two_groups=law).p_value == known
+
+@pytest.mark.parametrize("reference", ["highest", "lowest"])
+@pytest.mark.parametrize("scale", ["ratio", "difference"])
+@pytest.mark.parametrize("law", ["independent", "correlated"])
+def test_a_category_is_certified_exactly_when_its_bound_is_inside(reference, scale, law):
+    if law == "independent":
+        compared = compare_counts_with_extreme(HIRED, N, reference=reference, scale=scale)
+    else:
+        y, group = np.arange(1.0, 161.0) % 7, np.arange(160) % 4
+        means = survey_means(y + group, group, strata=np.arange(160) // 80)
+        compared = compare_means_with_extreme(means, reference=reference, scale=scale)
+    for level in (0.6, 0.9, 0.95, 0.99):
+        bounds = compared.bounds(level)
+        for limit in np.linspace(0.2, 0.98, 14):
+            at = limit if scale == "ratio" else limit - 1.0
+            at = at if reference == "highest" else (1.0 / at if scale == "ratio" else -at)
+            inside = bounds >= at if reference == "highest" else bounds <= at
+            p = compared.p_values_within(at)
+            # Draws have a smallest step, and are never surer than a single pair.
+            clear = np.abs(p - (1.0 - level)) > (1e-6 if law == "independent" else 4e-3)
+            assert ((p <= 1.0 - level) == inside)[clear].all(), (level, at)
 
 
 def test_the_lowest_is_the_highest_of_the_others_selections():

@@ -179,10 +179,7 @@ def test_clusters_of_one_row_set_the_variance_of_their_squares(rng):
     direct = []
     for b in range(3):
         g, r = x[(batch == b) & (cell == 0)], x[(batch == b) & (cell == 1)]
-        squares = ((g - g.mean()) ** 2).sum() / len(g) ** 2 + ((r - r.mean()) ** 2).sum() / len(
-            r
-        ) ** 2
-        direct.append(w[b] ** 2 * squares)
+        direct.append(w[b] ** 2 * (g.var(ddof=1) / len(g) + r.var(ddof=1) / len(r)))
     assert_allclose(found.variance[:, 0], direct, rtol=1e-9)
 
 
@@ -193,8 +190,8 @@ def test_a_cluster_in_every_batch_adds_up_before_it_is_squared():
         x, np.repeat([0, 1], 4), np.tile([0, 0, 1, 1], 2), cluster=np.tile([0, 1, 2, 3], 2)
     )
     found = gap_sequence(sums, FIRST, SECOND)
-    # w = 1; Z = +-1/2, +-1: sum of squares 2.5, then 10.
-    assert_allclose(found.variance[:, 0], [2.5, 7.5])
+    # w = 1; Z = +-1/2, +-1, times the root of 2 / (2 - 1): sum of squares 5, then 20.
+    assert_allclose(found.variance[:, 0], [5.0, 15.0])
 
 
 def test_weights_may_be_scaled_by_any_number(rng):

@@ -5,7 +5,11 @@ from scipy import sparse, stats
 from equipoise.exceptions import InvalidParameterError
 from equipoise.moments import CellMoments
 from equipoise.stats.disparity.gaps import Target, Units, disparities
+from equipoise.stats.disparity.means import MeanComparison
 from equipoise.stats.disparity.references import compare
+from equipoise.stats.disparity.row_roots import RowRoots
+from equipoise.stats.small_samples import pooled_shape
+from equipoise.stats.unit_sums import UnitSums
 from oracles.disparity import GROUPS, TARGETS, moments_of, random_table
 
 
@@ -28,49 +32,83 @@ REST = Target(kind="rest")
     ("ones", "n", "target", "method"),
     [
         ((3, 40), (10, 100), Target(kind="known", value=0.4), "exact_binomial"),
-        ((30, 40), (90, 100), Target(kind="known", value=0.4), "likelihood_ratio"),
-        ((30, 40), (90, 100), Target(kind="external", value=0.4, se=0.1), "likelihood_ratio"),
-        ((3, 40), (10, 100), REST, "exact_binomial"),
-        ((7, 40), (20, 100), REST, "score"),
-        ((30, 40), (90, 100), REST, "profile_el"),
-        ((30, 40), (90, 100), Target(kind="population"), "influence_el"),
-        ((7, 40), (20, 100), Target(kind="population"), "score"),
-        ((3, 40), (10, 100), Target(kind="population"), "exact_binomial"),
+        ((3000, 40), (9000, 100), Target(kind="known", value=0.4), "exact_binomial"),
+        ((30, 40), (90, 100), Target(kind="external", value=0.4, se=0.1), "saddlepoint"),
+        ((3, 40), (10, 1000), REST, "exact_unconditional"),
+        ((30, 10), (900, 30), Target(kind="population"), "exact_unconditional"),
+        ((300, 400), (900, 1000), REST, "saddlepoint"),
+        ((300, 400), (900, 1000), Target(kind="population"), "saddlepoint"),
     ],
 )
-def test_auto_chooses_by_counts_and_target(ones, n, target, method):
+def test_counts_are_tested_by_the_law_of_a_pair_of_rates(ones, n, target, method):
     found = disparities(counts(ones, n), first_of(2), target, binary=True)
     assert found.method.tolist() == [method]
     assert found.status.tolist() == ["ok"]
+    assert found.units is None
     assert found.ci_low[0] < found.estimate[0] < found.ci_high[0]
 
 
-def test_auto_chooses_by_rows_and_denominators(rng):
+def test_the_law_of_a_rate_depends_on_rows_and_not_on_counts():
+    methods = {
+        str(disparities(counts([x, 40], [70, 150]), first_of(2), REST, binary=True).method[0])
+        for x in range(71)
+    }
+    assert len(methods) == 1
+
+
+def test_other_metrics_are_means_of_few_units_unless_a_likelihood_is_asked_for(rng):
     u, cell = rng.exponential(size=400), np.repeat([0, 1, 2], [60, 140, 200])
     w = np.ones(400)
-    plain, weighted = Units(u=u, w=w, cell=cell), Units(u=2 * u, w=w + (cell == 1), cell=cell)
+    plain = Units(u=u, w=w, cell=cell)
     groups = np.eye(3, 2, dtype=bool)
     known = Target(kind="known", value=1.0)
     chosen = {
-        ("rest", "auto"): ["adjusted_el", "profile_el"],
-        ("rest", "el"): ["profile_el", "profile_el"],
-        ("known", "auto"): ["adjusted_el", "el"],
-        ("population", "auto"): ["influence_el", "influence_el"],
-        ("rest", "eel"): ["influence_eel", "influence_eel"],
-        ("rest", "plug_in"): ["plug_in_el", "plug_in_el"],
+        ("rest", "auto"): "few_units",
+        ("rest", "el"): "profile_el",
+        ("known", "auto"): "few_units",
+        ("known", "el"): "el",
+        ("population", "auto"): "few_units",
+        ("population", "el"): "influence_el",
+        ("rest", "eel"): "influence_eel",
+        ("rest", "plug_in"): "plug_in_el",
     }
     for (kind, method), expected in chosen.items():
         target = known if kind == "known" else Target(kind=kind)
         found = disparities(
             moments_of(u, w, cell, 3), groups, target, binary=False, method=method, units=plain
         )
-        assert found.method.tolist() == expected
-    found = disparities(
-        moments_of(weighted.u, weighted.w, cell, 3), groups, REST, binary=False, units=weighted
-    )
-    assert found.method.tolist() == ["influence_el", "influence_el"]
+        assert found.method.tolist() == [expected] * 2
+    weighted = Units(u=2 * u, w=w + (cell == 1), cell=cell)
+    moments = moments_of(weighted.u, weighted.w, cell, 3)
+    found = disparities(moments, groups, REST, binary=False, method="el", units=weighted)
+    assert found.method.tolist() == ["influence_el"] * 2
     found = disparities(moments_of(u, w, cell, 3), groups, REST, binary=False, method="plug_in")
     assert found.method.tolist() == ["plug_in_eel", "plug_in_eel"]
+
+
+def test_means_of_independent_rows_against_the_rest_have_the_root_of_their_sums(rng):
+    u, cell = rng.exponential(size=90), np.repeat([0, 1], [20, 70])
+    found = disparities(moments_of(u, np.ones(90), cell, 2), np.eye(2), REST, binary=False)
+    sums = UnitSums.from_rows(u, np.ones(90), cell)
+    direct = MeanComparison.with_rest(sums, sums[::-1], pooled_shape(sums))
+    np.testing.assert_allclose(found.root(0.1), direct.root(0.1), rtol=1e-9)
+    np.testing.assert_allclose(found.interval(1.96)[0], direct.interval(1.96)[0], rtol=1e-9)
+    assert found.units.n.tolist() == [20, 70]
+    assert found.units.n_eff_target.tolist() == pytest.approx([70, 20])
+    # Welch's standard error.
+    variance = [x.var(ddof=1) / len(x) for x in (u[:20], u[20:])]
+    np.testing.assert_allclose(found.se, np.sqrt(sum(variance)))
+
+
+def test_clusters_of_several_groups_need_the_sums_of_every_group(rng):
+    u, cell, unit = rng.normal(size=60), np.arange(60) % 2, np.arange(60) // 6
+    moments = moments_of(u, np.ones(60), cell, 2, cluster=unit)
+    with pytest.raises(InvalidParameterError, match="every group and what is outside"):
+        disparities(moments, np.eye(2), REST, binary=False)
+    rows = Units(u=u, w=np.ones(60), cell=cell, unit=unit)
+    found = disparities(moments, np.eye(2), REST, binary=False, units=rows)
+    # Each cluster is half of both groups: its difference is one value, n - 1 degrees of freedom.
+    np.testing.assert_allclose(found.units.df, 9.0)
 
 
 def test_groups_without_an_answer_say_why():
@@ -89,34 +127,31 @@ def test_groups_without_an_answer_say_why():
 
 def test_real_valued_groups_without_an_answer_say_why(rng):
     u = rng.normal(size=300)
-    cell = np.repeat([0, 1, 2], [9, 91, 200])
+    cell = np.repeat([0, 1, 2], [3, 97, 200])
     u[cell == 1] = 2.5
     units = Units(u=u, w=np.ones(300), cell=cell)
     moments = moments_of(u, np.ones(300), cell, 3)
     found = disparities(moments, np.eye(3, dtype=bool), REST, binary=False, units=units)
-    assert found.status.tolist() == ["too_small", "degenerate", "ok"]
+    # A group that happens not to vary has part of the variance of the others.
+    assert found.status.tolist() == ["too_few_units", "ok", "ok"]
     constant = Target(kind="reference", cells=np.array([False, True, False]))
     found = disparities(moments, np.eye(3, dtype=bool), constant, binary=False, units=units)
-    assert found.status.tolist() == ["too_small", "vacuous", "degenerate"]
+    assert found.status.tolist() == ["too_few_units", "vacuous", "ok"]
+    same = moments_of(np.ones(300), np.ones(300), cell, 3)
+    found = disparities(same, np.eye(3, dtype=bool), REST, binary=False)
+    assert found.status.tolist() == ["too_few_units", "degenerate", "degenerate"]
     zero = Target(kind="known", value=0.0)
     found = disparities(moments, np.eye(3, dtype=bool), zero, binary=False, scale="ratio")
     assert set(found.status) == {"degenerate"}
 
 
-def test_moments_alone_need_fifty_rows(rng):
-    u, cell = rng.normal(size=300), np.repeat([0, 1, 2], [49, 50, 201])
-    moments = moments_of(u, np.ones(300), cell, 3)
-    found = disparities(moments, np.eye(3, dtype=bool), REST, binary=False)
-    assert found.status.tolist() == ["too_small", "ok", "ok"]
-
-
 def test_few_clusters_are_too_small_however_many_rows(rng):
     u, cell = rng.normal(size=300), np.repeat([0, 1], [100, 200])
-    unit = np.where(cell == 0, np.arange(300) % 6, 6 + np.arange(300) % 50)
+    unit = np.where(cell == 0, np.arange(300) % 3, 6 + np.arange(300) % 50)
     units = Units(u=u, w=np.ones(300), cell=cell, unit=unit)
     moments = moments_of(u, np.ones(300), cell, 2, cluster=unit)
     found = disparities(moments, np.eye(2, dtype=bool), REST, binary=False, units=units)
-    assert found.status[0] == "too_small"
+    assert found.status.tolist() == ["too_few_units", "too_few_units"]
 
 
 def test_null_outside_the_data_is_not_a_p_value_of_zero(rng):
@@ -125,12 +160,13 @@ def test_null_outside_the_data_is_not_a_p_value_of_zero(rng):
     units = Units(u=u, w=np.ones(400), cell=cell)
     moments = moments_of(u, np.ones(400), cell, 2)
     known = Target(kind="known", value=0.5)
-    found = disparities(moments, first_of(2), known, binary=False, units=units, null=0.9)
+    asked = {"binary": False, "units": units, "method": "el"}
+    found = disparities(moments, first_of(2), known, null=0.9, **asked)
     assert found.status.tolist() == ["hull"]
     assert found.method.tolist() == ["influence_eel"]
     assert 0.0 < found.p_value[0] < 1e-6
     assert found.ci_low[0] < found.estimate[0] < found.ci_high[0]
-    inside = disparities(moments, first_of(2), known, binary=False, units=units)
+    inside = disparities(moments, first_of(2), known, **asked)
     assert 0.0 < inside.p_less(0.9)[0] < 1e-6
 
 
@@ -154,9 +190,11 @@ def test_plug_in_of_a_constant_group_has_no_p_value():
 def test_impossible_known_rates_keep_the_result_finite():
     target = Target(kind="known", value=0.95)
     found = disparities(counts([30, 1], [90, 2]), first_of(2), target, binary=True, null=0.1)
-    assert found.p_value[0] == 0.0
+    assert found.p_value[0] < 1e-250
     assert np.isfinite(found.statistic[0])
     assert found.p_greater(0.1)[0] == 1.0
+    # No rate is above 1, so that any is below 1.05.
+    assert found.p_less(0.1)[0] < 1e-250
 
 
 def test_euclidean_interval_of_a_small_group_is_the_quadratic_one(rng):
@@ -164,24 +202,29 @@ def test_euclidean_interval_of_a_small_group_is_the_quadratic_one(rng):
     moments = moments_of(u, np.ones(500), cell, 2)
     target = Target(kind="known", value=0.8)
     found = disparities(moments, first_of(2), target, binary=False, method="eel")
-    x, share, q = u[:60], 60 / 500, stats.chi2.isf(0.05, 1)
+    x, share, q = u[:60], 60 / 500, stats.f.isf(0.05, 1, 59)
     # n_G d^2 <= q (v + (1 - P) d^2).
     half = np.sqrt(q * x.var() / (60 - q * (1 - share)))
     np.testing.assert_allclose(found.ci_low[0], x.mean() - 0.8 - half, rtol=1e-9)
     np.testing.assert_allclose(found.ci_high[0], x.mean() - 0.8 + half, rtol=1e-9)
 
 
-def test_adjusted_likelihood_of_ten_rows_has_no_interval_at_very_high_levels(rng):
-    u, cell = rng.normal(size=110), np.repeat([0, 1], [10, 100])
-    units = Units(u=u, w=np.ones(110), cell=cell)
-    moments = moments_of(u, np.ones(110), cell, 2)
-    target = Target(kind="known", value=0.0)
-    wide = disparities(
-        moments, first_of(2), target, binary=False, units=units, confidence_level=0.9999
+def test_likelihoods_have_the_f_law_of_their_units(rng):
+    u, cell = rng.normal(size=60), np.repeat([0, 1], [12, 48])
+    rows = Units(u=u, w=np.ones(60), cell=cell)
+    moments = moments_of(u, np.ones(60), cell, 2)
+    known = Target(kind="known", value=0.3)
+    found = disparities(moments, first_of(2), known, binary=False, method="el", units=rows)
+    chi_square = RowRoots(
+        units=rows,
+        comparison=compare(moments, first_of(2), known),
+        membership=first_of(2),
+        target=known,
+    ).root("el")(np.zeros(1), np.zeros(1, dtype=int), 1)
+    np.testing.assert_allclose(
+        found.p_value, stats.f.sf(chi_square**2, 1, found.units.df[0]), rtol=1e-9
     )
-    assert wide.status.tolist() == ["unbounded"]
-    assert np.isinf([wide.ci_low[0], wide.ci_high[0]]).all()
-    assert np.isfinite(wide.p_value[0])
+    assert found.units.df[0] == pytest.approx(11)
 
 
 def test_corrected_interval_null_adds_the_other_side():
@@ -246,8 +289,9 @@ def test_rows_of_counted_clusters_equal_repeated_rows(rng):
                 unit=None if clusters is None else clusters[again],
             )
             moments = moments_of(u, w, cell, 6, cluster=clusters, count=count)
-            a = disparities(moments, GROUPS, target, binary=False, units=one)
-            b = disparities(moments, GROUPS, target, binary=False, units=many)
+            asked = {"binary": False, "method": "el"}
+            a = disparities(moments, GROUPS, target, units=one, **asked)
+            b = disparities(moments, GROUPS, target, units=many, **asked)
             np.testing.assert_allclose(a.statistic, b.statistic, atol=1e-8)
 
 
@@ -255,7 +299,9 @@ def test_ratio_below_zero_is_outside_every_hull(rng):
     u, cell = rng.exponential(size=400), np.repeat([0, 1], [150, 250])
     units = Units(u=u, w=np.ones(400), cell=cell)
     moments = moments_of(u, np.ones(400), cell, 2)
-    found = disparities(moments, first_of(2), REST, binary=False, units=units, scale="ratio")
+    found = disparities(
+        moments, first_of(2), REST, binary=False, method="el", units=units, scale="ratio"
+    )
     assert found.method.tolist() == ["profile_el"]
     assert 0.0 < found.p_greater(-0.5)[0] < 1e-6
 
@@ -268,13 +314,19 @@ def test_exact_comparison_covers_every_overlap(rng):
         group = np.array([[True], [True], [False]])
         for scale in ("difference", "ratio"):
             found = disparities(counts(ones, n), group, reference, binary=True, scale=scale)
-            assert found.method.tolist() == ["exact_binomial"]
+            partly = cells == [0, 1, 1]
+            assert found.method.tolist() == ["saddlepoint" if partly else "exact_unconditional"]
             assert found.ci_low[0] < found.estimate[0] < found.ci_high[0]
+            level = 2 * stats.norm.sf(1.96)
+            low, high = found.interval(1.96)
+            for end in (low[0], high[0]):
+                p = 2 * min(found.p_greater(end)[0], found.p_less(end)[0])
+                assert p == pytest.approx(level, abs=1e-3) or end in (0.0, 1.0, -1.0)
 
 
-def test_rare_events_in_large_samples_fall_back_to_the_score():
+def test_rare_events_in_large_samples_have_a_saddlepoint():
     found = disparities(counts([3, 4], [9000, 9500]), first_of(2), REST, binary=True)
-    assert found.method.tolist() == ["exact_binomial"]
+    assert found.method.tolist() == ["saddlepoint"]
     assert found.p_greater(-0.4)[0] < 1e-250
     assert 0.5 < found.p_value[0] <= 1.0
 

@@ -79,8 +79,12 @@ def test_two_per_cent_is_enough():
 def test_every_reading():
     low = np.array([0.5, 0.85, 0.6, 0.9, 0.6])
     high = np.array([0.7, 0.95, 0.95, 1.0, 1.0])
-    assert readings(low, high) == ("below", "lower, at least", "lower", "at least", "not settled")
-    assert readings(low, high, nobody=True) == ("nobody selected",) * 5
+    known = ("beyond", "apart, within", "apart", "within", "not settled")
+    assert readings(low, high) == known
+    # The same on the other side of no disparity, and for differences.
+    assert readings(1 / high, 1 / low, 1.25) == known
+    assert readings(low - 1, high - 1, -0.2, natural=0.0) == known
+    assert readings(1 - high, 1 - low, 0.2, natural=0.0) == known
 
 
 def rows(*categories):

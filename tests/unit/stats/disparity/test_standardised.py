@@ -3,7 +3,11 @@ import pytest
 from numpy.testing import assert_allclose
 
 from equipoise.exceptions import GroupTooSmallError
-from equipoise.stats.disparity.standardised import scoring_rates, standardised_mean_difference
+from equipoise.stats.disparity.standardised import (
+    _density_ratio,
+    scoring_rates,
+    standardised_mean_difference,
+)
 
 
 def test_differences_over_both_deviations_by_hand(rng):
@@ -74,3 +78,11 @@ def test_a_median_on_an_atom_does_not_move():
     rates = scoring_rates(score, category)
     p = rates.rate[0]
     assert_allclose(rates.covariance[0, 0], p * (1 - p) / 500)
+
+
+def test_a_median_is_an_atom_when_both_sides_are_far_from_one_half():
+    member = np.arange(100)[:, None] % 2 == np.arange(2)
+    edge = np.concatenate([np.zeros(52), np.linspace(0.01, 1.0, 48)])
+    assert (_density_ratio(edge, 0.0, member) > 0.0).all()
+    atom = np.repeat([0.0, 1.0, 2.0], [20, 60, 20])
+    assert _density_ratio(atom, 1.0, member).tolist() == [0.0, 0.0]

@@ -4,8 +4,8 @@ from numpy.testing import assert_allclose
 
 from equipoise.exceptions import GroupTooSmallError, InvalidParameterError
 from equipoise.stats.disparity.mantel_haenszel import ChiSquare, PooledEstimate, StratumCounts
-from equipoise.stats.disparity.pair_scores import ProportionPairs
 from equipoise.stats.disparity.strata import Strata, stratified_disparity_test
+from equipoise.stats.pairs import Pairs
 
 
 def counts(*tables):
@@ -75,17 +75,11 @@ def test_one_stratum_is_the_unconditional_pair():
     y = np.repeat([1, 0, 1, 0], [5, 43, 14, 46])
     group = np.repeat(["a", "b"], [48, 60])
     one = stratified_disparity_test(y, group, np.zeros(108), reference="b").comparisons[0]
-    pair = ProportionPairs(
-        x1=np.array([5.0]),
-        n1=np.array([48.0]),
-        x2=np.array([14.0]),
-        n2=np.array([60.0]),
-        scale="difference",
-    )
+    pair = Pairs.of(*(np.array([value]) for value in (5.0, 48.0, 14.0, 60.0)))
     assert one.single
-    assert one.method == "score"
-    assert_allclose(one.statistic, pair.root(np.zeros(1))[0])
-    assert_allclose(one.confidence_interval(), np.ravel(pair.interval(1.959963984540054)))
+    assert one.method == "one pair"
+    assert_allclose(one.p_value, pair.p_value(0.0)[0], rtol=1e-9)
+    assert_allclose(one.confidence_interval(), np.ravel(pair.interval(0.95)))
 
 
 def test_strata_without_both_groups_are_counted_and_left_out(rows):

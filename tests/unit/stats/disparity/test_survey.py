@@ -6,7 +6,12 @@ from scipy import stats
 from equipoise.exceptions import GroupTooSmallError, InvalidParameterError
 from equipoise.moments import linear_covariance
 from equipoise.stats.disparity.extremes import compare_means_with_extreme
-from equipoise.stats.disparity.survey import design_degrees, survey_means, survey_moments
+from equipoise.stats.disparity.survey import (
+    DesignMeans,
+    design_degrees,
+    survey_means,
+    survey_moments,
+)
 
 
 def test_the_variance_of_a_stratified_total_by_hand():
@@ -82,3 +87,13 @@ def test_a_survey_is_compared_with_its_highest_category(rng):
     low, high = compared.confidence_interval()
     assert ((low <= compared.estimate) & (compared.estimate <= high + 1e-12)).all()
     assert 0.0 < compared.p_value <= 1.0
+
+
+@pytest.mark.parametrize("scale", ["difference", "ratio"])
+def test_of_means_without_variance_nothing_is_known(scale):
+    means = DesignMeans(
+        value=np.array([1.0, 0.5]), covariance=np.zeros((2, 2)), df=9, n=np.array([10, 10])
+    )
+    pair = means.pairs(np.array([0]), np.array([1]), scale)
+    assert pair.root(np.array([1.0])).tolist() == [0.0]
+    assert pair.interval(1.96)[1].tolist() == [np.inf]

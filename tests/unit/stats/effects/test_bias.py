@@ -30,7 +30,7 @@ THREE = ((100, 150, 1000), (50, 90, 1000), (200, 280, 1000))
 
 
 def test_score_statistic_and_interval_by_hand():
-    found = error_tests(trial((100, 200, 1000)), adjust="none")
+    found = error_tests(trial((100, 200, 1000)), test="score", adjust="none")
     # D(0) = 1.5 * .1 - .2; variance of 1.5 y in controls plus that of y in treated.
     variance = 1.5**2 * 0.09 / 1000 + 0.16 / 1000
     z = (0.15 - 0.2) / np.sqrt(variance)
@@ -42,8 +42,8 @@ def test_score_statistic_and_interval_by_hand():
 
 
 def test_an_interval_without_bound_is_open_on_both_sides():
-    assert score_interval(0.02, 0.01, 1e-4, 0.0, 1e-4, 1.96) == (None, None)
-    found = error_tests(trial((2, 3, 1000)), adjust="none")
+    assert score_interval(0.02, 0.01, 1e-4, 0.0, 1e-4, 1.96) == (-np.inf, np.inf)
+    found = error_tests(trial((2, 3, 1000)), test="score", adjust="none")
     assert (found.low[0], found.high[0]) == (None, None)
 
 
@@ -82,7 +82,7 @@ def test_omnibus_of_equality_by_hand():
     weight = 1 / errors.error_se**2
     common = weight @ errors.error / weight.sum()
     statistic = weight @ (errors.error - common) ** 2
-    found = treatment_bias(errors)
+    found = treatment_bias(errors, test="score")
     assert_allclose(found.equal.statistic, statistic)
     assert_allclose(found.equal.p_value, stats.chi2.sf(statistic, 2))
     assert found.zero.df == 3
@@ -110,9 +110,13 @@ def test_equivalence_by_hand_on_the_difference_scale():
         measure="difference",
         collapse="mean",
     )
-    found = treatment_bias(errors, margin=0.3, adjust="none")
+    found = treatment_bias(errors, margin=0.3, adjust="none", test="wald")
     se = np.sqrt(0.25 / 50 * (1 + 0.5))
-    assert_allclose(found.bias.equivalence_p_value, stats.norm.sf(0.3 / se / np.sqrt(1)), rtol=1e-6)
+    assert_allclose(found.bias.equivalence_p_value, stats.norm.sf(0.3 / se), rtol=1e-6)
+    found = treatment_bias(errors, margin=0.3, adjust="none")
+    # Welch: six arms of 100 rows, variances over n - 1.
+    se *= np.sqrt(100 / 99)
+    assert_allclose(found.bias.equivalence_p_value, stats.t.sf(0.3 / se, found.df), rtol=1e-3)
     tighter = treatment_bias(errors, margin=0.01, adjust="none")
     assert np.all(tighter.bias.equivalence_p_value > 0.3)
 

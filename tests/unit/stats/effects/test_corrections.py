@@ -3,7 +3,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import optimize, stats
 
-from equipoise.exceptions import ConvergenceError, DataError, InvalidParameterError
+from equipoise.exceptions import ConvergenceError, InvalidParameterError
 from equipoise.stats.effects.corrections import (
     CORRECTIONS,
     _line_search,
@@ -12,8 +12,11 @@ from equipoise.stats.effects.corrections import (
     mixing_prior,
     normal_prior,
 )
-from equipoise.stats.effects.errors import effect_moments
-from equipoise.stats.effects.evaluation import evaluate_corrections
+from equipoise.stats.effects.evaluation import (
+    evaluate_corrections,
+    recommend_correction,
+    thinned_errors,
+)
 
 B = np.array([0.3, -0.1, 0.05, 0.0, -0.4, 0.12])
 S = np.array([0.1, 0.05, 0.1, 0.2, 0.1, 0.06])
@@ -116,7 +119,7 @@ def test_common_correction_of_an_unseen_group():
 
 
 def test_default_is_empirical_bayes_from_five_groups():
-    assert default_correction(4) == "mean_if_detected"
+    assert default_correction(4) == "bayes_zero"
     assert default_correction(5) == "eb"
 
 
@@ -136,42 +139,101 @@ def test_bad_input_is_named():
         effect_correction(B, S, method="mean_if_detected", alpha=5)
 
 
-@pytest.fixture
-def blocks(rng):
-    n, n_groups = 40_000, 6
-    g, t, block = (rng.integers(k, size=n) for k in (n_groups, 2, 8))
-    y = (rng.random(n) < 0.2 * (1 + 0.2 * t)).astype(float)
-    f = 1.2 + 0.4 * (g == 0)
-    return effect_moments(y, t, f, block * n_groups + g, n_groups=8 * n_groups)
+ERROR, VARIANCE = np.array([0.4, 0.0, 0.02, -0.03, 0.01, 0.0]), np.eye(6) * 0.04**2
 
 
-def test_evaluation_recommends_a_correction_where_one_group_is_wrong(blocks):
-    seen = []
-    found = evaluate_corrections(
-        blocks, n_blocks=8, n_repeats=3, progress=lambda done, n: seen.append((done, n))
-    )
+def test_a_proper_prior_on_the_spread_by_quadrature():
+    from scipy import integrate
+
+    b, s = np.array([0.3, -0.1]), np.array([0.1, 0.2])
+    common = 2 / np.sum(1 / s**2)
+
+    def posterior(t2):
+        return common / (common + t2) ** 2 * np.prod(stats.norm.pdf(b, 0, np.sqrt(t2 + s**2)))
+
+    whole = integrate.quad(posterior, 0, np.inf)[0]
+    for k in range(2):
+        part = integrate.quad(lambda t2, k=k: t2 / (t2 + s[k] ** 2) * posterior(t2), 0, np.inf)[0]
+        assert_allclose(amounts("bayes_zero", b, s)[k], b[k] * part / whole, rtol=2e-3)
+
+
+def test_detection_can_be_that_of_an_audit():
+    p = np.array([0.04, 0.2, 0.06])
+    b, s = np.array([0.1, 0.5, 0.3]), np.full(3, 0.1)
+    found = effect_correction(b, s, method="mean_if_detected", p_value=p)
+    assert found.amount.tolist() == [0.1, 0.0, 0.0]
+    assert effect_correction(b, s, method="mean_if_detected").amount.tolist() == [0.0, 0.5, 0.3]
+
+
+def test_halves_are_independent_and_average_to_the_whole(rng):
+    root = rng.normal(size=(4, 4))
+    v = root @ root.T
+    b = rng.normal(size=4)
+    halves = thinned_errors(b, v, n_repeats=40_000, rng=1)
+    assert_allclose(halves.mean(axis=1), np.broadcast_to(b, (40_000, 4)), atol=1e-9)
+    draws = halves - b
+    both = np.einsum("rkg,rlh->klgh", draws, draws) / 40_000
+    # Given the data the two halves mirror each other; over data B adds its own covariance.
+    assert_allclose(both[0, 0] + v, 2 * v, atol=0.15)
+    assert_allclose(both[0, 1] + v, 0, atol=0.15)
+    folds = thinned_errors(b, v, n_folds=5, n_repeats=20_000, rng=2) - b
+    spread = np.einsum("rg,rh->gh", folds[:, 0], folds[:, 0]) / 20_000
+    assert_allclose(spread + v, 5 * v, rtol=0.2, atol=0.4)
+
+
+def test_names_of_groups_do_not_change_the_draws():
+    order = np.array([3, 1, 5, 0, 2, 4])
+    b = np.array([0.4, 0.1, 0.02, -0.03, 0.01, 0.3])
+    first = thinned_errors(b, VARIANCE, rng=0)
+    assert_allclose(thinned_errors(b[order], VARIANCE, rng=0), first[..., order], rtol=1e-12)
+
+
+def test_evaluation_finds_the_rules_that_help_where_one_group_is_wrong():
+    found = evaluate_corrections(ERROR, VARIANCE, n_repeats=20, rng=0)
     assert found.corrections == tuple(c for c in CORRECTIONS if c != "npmle")
     by = dict(zip(found.corrections, found.error_mean_square, strict=True))
     assert by["none"] == pytest.approx(0.16 / 6, rel=0.3)
-    assert by[found.recommended] == min(by.values()) < 0.3 * by["none"]
-    assert seen[-1] == (6, 6)
+    assert by["mean_if_detected"] < 0.3 * by["none"]
     assert found.n_groups == 6
     assert np.all(found.rejected <= 1)
+    weighted = evaluate_corrections(ERROR, VARIANCE, weight=np.arange(1.0, 7.0), rng=0)
+    assert not np.allclose(weighted.bias_mean_square, found.bias_mean_square)
+    several = evaluate_corrections(np.zeros(50), np.eye(50), n_repeats=1, corrections=None)
+    assert "npmle" in several.corrections
 
 
-def test_evaluation_repeats_with_the_seed_and_not_without(blocks):
+def test_evaluation_repeats_with_the_seed_and_not_without():
     def run(seed):
-        return evaluate_corrections(blocks, n_blocks=8, n_repeats=2, rng=seed).error_mean_square
+        return evaluate_corrections(ERROR, VARIANCE, n_repeats=2, rng=seed).error_mean_square
 
     assert_allclose(run(1), run(1))
     assert not np.allclose(run(1), run(2))
 
 
-def test_evaluation_checks_its_input(blocks):
-    with pytest.raises(InvalidParameterError, match="must be even"):
-        evaluate_corrections(blocks, n_blocks=3)
+def test_evaluation_checks_its_input():
     with pytest.raises(InvalidParameterError, match="`corrections` must be one of"):
-        evaluate_corrections(blocks, n_blocks=8, corrections=("all",))
-    few = effect_moments([1, 0, 1, 0], [0, 1, 0, 1], [1, 1, 1, 1], [0, 0, 1, 1])
-    with pytest.raises(DataError, match="at least two groups"):
-        evaluate_corrections(few, n_blocks=2)
+        evaluate_corrections(ERROR, VARIANCE, corrections=("all",))
+    with pytest.raises(InvalidParameterError, match="at least two groups; got 1"):
+        evaluate_corrections(ERROR[:1], VARIANCE[:1, :1])
+    with pytest.raises(InvalidParameterError, match="`covariance` must be 6 by 6"):
+        thinned_errors(ERROR, VARIANCE[:2, :2])
+
+
+def test_a_recommendation_needs_a_test_and_its_change_is_unbiased(rng):
+    assert recommend_correction(ERROR, VARIANCE, p_zero=0.2).rule == "none"
+    found = recommend_correction(ERROR, VARIANCE, p_zero=0.01)
+    assert found.rule == found.candidate == "eb"
+    truth, change, claimed, se = np.array([0.1, -0.05, 0.0]), [], [], []
+    v = np.eye(3) * 0.05**2
+    for seed in range(400):
+        b = truth + 0.05 * rng.standard_normal(3)
+        one = recommend_correction(b, v, p_zero=0.01, rng=seed)
+        claimed.append(one.delta)
+        se.append(one.delta_se)
+        # Nine tenths of the data decide the amounts that are judged.
+        seen = truth + 0.05 / np.sqrt(0.9) * rng.standard_normal(3)
+        c = effect_correction(seen, np.full(3, 0.05 / np.sqrt(0.9)), method=one.candidate).amount
+        change.append(np.mean((truth - c) ** 2 - truth**2))
+    error = np.std(claimed) / 20
+    assert abs(np.mean(claimed) - np.mean(change)) < 4 * error
+    assert 0.5 < np.mean(se) / np.std(claimed) < 1.5

@@ -173,8 +173,8 @@ def test_error_test_and_interval_agree():
     assert_allclose(tests.root(low), CRITICAL, rtol=1e-6)
     assert_allclose(tests.root(high), -CRITICAL, rtol=1e-6)
     assert np.all((low < tests.error) & (tests.error < high))
-    low, high = tests.bias_interval(CRITICAL)
-    assert_allclose(tests.bias_root(high), -CRITICAL, rtol=1e-6)
+    low, high = tests.interval(CRITICAL, bias=True)
+    assert_allclose(tests.root(high, bias=True), -CRITICAL, rtol=1e-6)
     assert np.all(np.isfinite(tests.rest_error))
 
 
@@ -205,7 +205,7 @@ def test_no_control_event_or_few_rows_are_not_tested():
     assert np.isnan(tests.interval(1.96)[0][0])
     few = RelativeRoots.from_sums(relative([1, 1], [1, 1], 3, 9), counts=True)
     assert few.status.tolist() == ["too-few-units"] * 2
-    assert np.isnan(few.bias_root()).all()
+    assert np.isnan(few.root(bias=True)).all()
 
 
 def test_the_rest_is_the_error_of_the_other_groups():

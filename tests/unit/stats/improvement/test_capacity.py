@@ -1,114 +1,105 @@
+"""A top share of a score, ties included."""
+
 import numpy as np
 import pytest
 
 from equipoise.exceptions import InvalidParameterError
 from equipoise.stats.improvement.capacity import (
-    ScoredDecisions,
+    cut_top_share,
+    match_share,
     select_top,
-    selected_copies,
     top_share_cutoff,
-    with_estimated_cutoffs,
 )
-from equipoise.stats.improvement.utilities import estimate_utilities
 
 
-def test_cutoff_never_exceeds_the_capacity(rng):
-    score = rng.integers(40, size=500).astype(float)
-    for capacity in (0.03, 0.1, 0.5, 0.97):
-        cutoff = top_share_cutoff(score, capacity)
-        assert np.mean(score >= cutoff) <= capacity
-        below = score[score < cutoff].max()
-        assert np.mean(score >= below) > capacity
+def test_ties_at_the_cutoff_share_the_room():
+    found = cut_top_share([3.0, 2.0, 2.0, 2.0, 1.0], 0.4)
+    np.testing.assert_allclose(found.chance, [1.0, 1 / 3, 1 / 3, 1 / 3, 0.0])
+    assert (found.cutoff, found.tied) == (2.0, 3)
+    assert found.share() == pytest.approx(0.4, abs=1e-12)
 
 
-def test_cutoff_of_whole_shares_is_exact():
-    assert top_share_cutoff(np.arange(100), 0.29) == 71.0
-    assert select_top(np.arange(100), 0.29).sum() == 29
+def test_a_capacity_that_is_no_whole_number_is_met_by_a_fraction():
+    found = cut_top_share(np.arange(10.0), 0.25)
+    assert found.chance[:7].sum() == 0.0
+    assert found.chance[7:].tolist() == pytest.approx([0.5, 1.0, 1.0])
+    assert found.share() == pytest.approx(0.25, abs=1e-12)
 
 
-def test_ties_at_the_top_are_kept_together():
-    assert top_share_cutoff([1, 1, 1, 0], 0.5) == 1.0
+def test_a_block_that_fills_the_room_is_selected_whole():
+    found = cut_top_share([2.0, 2.0, 2.0] + [1.0] * 7, 0.3)
+    assert found.at_cutoff == 1.0
+    assert found.chance.tolist() == [1.0] * 3 + [0.0] * 7
 
 
-def test_weights_are_repeated_rows(rng):
-    score, weight = rng.normal(size=60), rng.integers(1, 5, size=60)
-    assert top_share_cutoff(score, 0.2, weight=weight) == top_share_cutoff(
-        np.repeat(score, weight), 0.2
+def test_all_equal_scores_draw_lots():
+    found = cut_top_share(np.ones(40), 0.3)
+    np.testing.assert_allclose(found.chance, 0.3)
+    assert found.near.all()
+
+
+def test_scores_that_differ_in_the_last_bit_are_equal():
+    third = 0.1 + 0.2
+    found = cut_top_share([third, 0.3, 0.3, 0.1], 0.5)
+    np.testing.assert_allclose(found.chance, [2 / 3, 2 / 3, 2 / 3, 0.0])
+
+
+def test_weights_and_counts_are_repeated_rows(rng):
+    score = rng.integers(5, size=60).astype(float)
+    copies = rng.integers(1, 4, size=60)
+    whole = cut_top_share(np.repeat(score, copies), 0.37)
+    for option in ({"weight": copies}, {"count": copies}):
+        found = cut_top_share(score, 0.37, **option)
+        np.testing.assert_allclose(np.repeat(found.chance, copies), whole.chance, rtol=1e-9)
+        assert found.share(**option) == pytest.approx(0.37, abs=1e-12)
+
+
+def test_near_are_the_block_or_the_nearest_ranks():
+    block = cut_top_share(np.repeat([3.0, 2.0, 1.0], [30, 50, 20]), 0.5)
+    assert block.near.sum() == 50
+    ranks = cut_top_share(np.arange(5000.0), 0.2)
+    near = np.flatnonzero(ranks.near)
+    assert (near.min(), near.max()) == (3950, 4050)
+    few = cut_top_share(np.arange(30.0), 0.1)
+    assert few.near.sum() == 13
+
+
+def test_a_capacity_below_one_row_is_refused():
+    with pytest.raises(InvalidParameterError, match="selects nobody among 5 rows"):
+        cut_top_share(np.arange(5.0), 0.1)
+    with pytest.raises(InvalidParameterError, match="`capacity` must be in"):
+        cut_top_share(np.arange(5.0), 1.0)
+    with pytest.raises(InvalidParameterError, match="score"):
+        cut_top_share([np.nan, 1.0], 0.5)
+
+
+@pytest.mark.parametrize(
+    ("capacity", "expected"), [(0.5, [0.5 / 0.75] * 3 + [0.0]), (0.8, [1.0] * 3 + [0.2])]
+)
+def test_given_decisions_are_thinned_or_filled_by_lot(capacity, expected):
+    found = match_share([1, 1, 1, 0], capacity)
+    np.testing.assert_allclose(found.chance, expected)
+    assert found.share() == pytest.approx(capacity, abs=1e-12)
+    assert found.near.tolist() == (
+        [True] * 3 + [False] if capacity < 0.75 else [False] * 3 + [True]
     )
 
 
-def test_ties_are_broken_by_the_key_not_by_the_order():
-    score, tie = np.array([5.0, 5.0, 5.0, 1.0]), np.array([9, 2, 5, 0])
-    assert select_top(score, 0.5, tie=tie).tolist() == [False, True, True, False]
-    assert select_top(score[::-1], 0.5, tie=tie[::-1]).tolist() == [False, True, True, False]
-
-
-def test_a_capacity_that_selects_nobody_is_refused():
-    with pytest.raises(InvalidParameterError, match="selects nobody among 10 rows"):
-        select_top(np.arange(10), 0.05)
+def test_top_share_cutoff_never_exceeds_the_capacity():
+    assert top_share_cutoff([1, 2, 3, 4], 0.5) == 3.0
+    assert top_share_cutoff([1, 2, 2, 2], 0.5) == 2.0
     with pytest.raises(InvalidParameterError, match="at least one score"):
         top_share_cutoff([], 0.5)
 
 
-def test_copies_are_selected_as_the_rows_they_stand_for(rng):
-    score, count = rng.integers(8, size=30), rng.integers(1, 6, size=30)
-    weight = rng.integers(1, 4, size=30).astype(float)
-    rows = np.repeat(np.arange(30), count)
-    for share in (0.1, 0.37, 0.5, 0.9):
-        selected = select_top(score[rows], share, weight=weight[rows])
-        expected = np.bincount(rows, weights=selected, minlength=30)
-        copies = selected_copies(score, share, count, weight=weight)
-        np.testing.assert_array_equal(copies, expected)
-
-
-def both_covariances(score, y, group, **options):
-    selected = np.column_stack([select_top(s, 0.2) for s in score.T]).astype(float)
-    u, w = (y[:, None] * selected)[:, None], selected[:, None]
-    fixed = estimate_utilities(u, w, group, n_groups=group.max() + 1, **options)
-    rules = ScoredDecisions(
-        numerator=u,
-        denominator=w,
-        change_numerator=y[:, None],
-        change_denominator=np.ones((len(y), 1)),
-        score=score,
-        selected=selected,
-        group=group,
-        weight=options.get("weight"),
-        cluster=options.get("cluster"),
-    )
-    return fixed, with_estimated_cutoffs(fixed, rules)
-
-
-def test_variance_of_a_top_share_counts_the_cutoff(rng):
-    """Mean outcome of the top 20% by one score when y = 3 s + noise, over 600 samples."""
-    values, fixed, full = [], [], []
-    for _ in range(600):
-        score = rng.normal(size=(2000, 2))
-        y = 3 * score[:, 0] + rng.normal(size=2000)
-        one, two = both_covariances(score, y, np.zeros(2000, dtype=int))
-        values.append(one.value[0, :, 0])
-        fixed.append(np.diag(one.covariance))
-        full.append(np.diag(two.covariance))
-    truth = np.var(values, axis=0)
-    # A variance from 600 samples has a relative standard error of 6%.
-    np.testing.assert_allclose(np.mean(full, axis=0), truth, rtol=0.2)
-    assert np.mean(fixed, axis=0)[0] < 0.7 * truth[0]
-
-
-def test_the_term_cancels_between_two_rules_with_the_same_score(rng):
-    score = np.repeat(rng.normal(size=(500, 1)), 2, axis=1)
-    _, full = both_covariances(score, score[:, 0] * 2, np.arange(500) % 2)
-    contrast = np.array([-1.0, 0.0, 1.0, 0.0])
-    assert contrast @ full.covariance @ contrast == pytest.approx(0, abs=1e-20)
-    assert full.draws is None
-
-
-def test_clusters_and_weights_are_kept(rng):
-    score, y = rng.normal(size=(300, 2)), np.zeros(300)
-    group, cluster = np.arange(300) % 2, np.arange(300) // 3
-    y = rng.normal(size=300) + 5
-    weight = rng.gamma(2.0, size=300)
-    fixed, full = both_covariances(score, y, group, cluster=cluster, weight=weight)
-    # An outcome unrelated to the score leaves the cut-off without influence but for noise.
-    np.testing.assert_allclose(np.diag(full.covariance), np.diag(fixed.covariance), rtol=0.5)
-    assert not np.allclose(full.covariance, fixed.covariance)
+def test_select_top_decides_by_row_order_or_by_a_given_tie():
+    assert select_top([1.0, 1.0, 0.0, 0.0], 0.25).tolist() == [True, False, False, False]
+    assert select_top([1.0, 1.0, 0.0, 0.0], 0.25, tie=[1, 0, 0, 0]).tolist() == [
+        False,
+        True,
+        False,
+        False,
+    ]
+    assert select_top([1.0, 2.0, 3.0], 0.5, weight=[1, 1, 1]).tolist() == [False, False, True]
+    with pytest.raises(InvalidParameterError, match="selects nobody"):
+        select_top([1.0, 2.0], 0.3)

@@ -5,7 +5,7 @@ from scipy import stats
 from equipoise.exceptions import DataError, GroupTooSmallError, InvalidParameterError
 from equipoise.stats.multiplicity import max_t_test
 from equipoise.stats.scores.cells import ScoreCells
-from equipoise.stats.scores.curves import common_support, worst_ordering_violation
+from equipoise.stats.scores.curves import common_support
 from equipoise.stats.scores.parity import (
     compare_groups,
     compare_with_score,
@@ -61,9 +61,11 @@ def test_more_comparisons_widen_the_band_and_raise_p_values(levels):
 
 def test_points_with_little_information_are_dropped_and_listed(rng):
     y, score, group, _ = users_with_scores(rng, rows=1, shapes=((2, 5), (5, 2)))
-    test = parity_test(y, score, group)
+    test = parity_test(y, score, group, smoothing="score")
     assert len(test.dropped) + len(test.differences.points) == 21
     assert len(test.dropped) > 5
+    wider = parity_test(y, score, group)
+    assert len(wider.dropped) < len(test.dropped)
     local = test.differences.n_local
     assert np.all(local >= 40)
 
@@ -100,7 +102,7 @@ def test_identical_groups_have_no_difference(rng):
     test = parity_test(y, score, np.repeat([0, 1], 300))
     np.testing.assert_allclose(test.differences.estimate, 0.0, atol=1e-12)
     assert test.cusum.ks_p_value > 0.9
-    assert test.average == pytest.approx(0.0, abs=1e-9)
+    assert test.average.estimate == pytest.approx(0.0, abs=1e-9)
 
 
 def test_outcomes_explained_by_the_score_leave_nothing_to_judge():
@@ -109,6 +111,8 @@ def test_outcomes_explained_by_the_score_leave_nothing_to_judge():
     assert test.cusum is None
     assert test.differences is None
     assert test.average is None
+    assert np.isnan(test.estimate)
+    assert np.isnan(test.confidence_interval().low)
 
 
 def test_a_cluster_needs_a_unit_to_be_named():
@@ -137,6 +141,8 @@ def test_no_common_scores_is_not_testable(rng):
     score = np.concatenate([rng.uniform(0, 0.4, 200), rng.uniform(0.6, 1, 200)])
     test = parity_test(rng.integers(2, size=400), score, np.repeat([0, 1], 200))
     assert not test.support.testable
+    assert not test.comparable
+    assert np.isnan(test.p_value)
     assert test.support.low > test.support.high
     np.testing.assert_array_equal(test.support.share, 0.0)
 
@@ -148,17 +154,6 @@ def test_common_support_is_the_whole_when_groups_agree():
     assert shared.testable
 
 
-def test_ordering_violation_is_found_where_it_is():
-    points, covariance = np.array([0.0, 1.0, 2.0]), 0.0001 * np.eye(6)
-    curves = np.array([[0.1, 0.2, 0.3], [0.1, 0.2, 0.05]])
-    worst = worst_ordering_violation(points, curves, covariance)
-    assert (worst.score_low, worst.score_high, worst.group_low) == (1.0, 2.0, 0)
-    assert worst.gap == pytest.approx(0.15)
-    assert worst.p_value < 1e-9
-    assert worst_ordering_violation(points, curves[:, ::-1] * 0, covariance).p_value == 1.0
-    assert worst_ordering_violation(points[:1], curves[:, :1], covariance) is None
-
-
 def test_calibration_to_the_diagonal_is_judged_by_outcome_minus_score(rng):
     score = rng.choice([0.2, 0.4, 0.6], size=900)
     y = (rng.uniform(size=900) < score + 0.1).astype(float)
@@ -166,7 +161,12 @@ def test_calibration_to_the_diagonal_is_judged_by_outcome_minus_score(rng):
     np.testing.assert_allclose(
         test.differences.estimate, [(y - score)[score == s].mean() for s in (0.2, 0.4, 0.6)]
     )
-    assert test.average == pytest.approx((y - score).mean())
+    assert test.average.estimate == pytest.approx((y - score).mean())
+    # The standard error of a mean, with the degrees of its fourth moments.
+    e = y - score - (y - score).mean()
+    degrees = np.sum(e**2) ** 2 / np.sum(e**4)
+    se = np.sqrt(np.sum(e**2) * degrees / (degrees - 1)) / 900
+    assert test.average.se == pytest.approx(se)
     assert test.cusum.ks_p_value < 0.001
     assert test.support is None
 
@@ -223,3 +223,66 @@ def test_an_enormous_statistic_stays_finite():
     test = max_t_test(np.array([1e6]), np.eye(1), np.array([1e-6]))
     assert np.isfinite(test.statistic[0])
     assert test.max_p_value == pytest.approx(1 / 5001)
+
+
+def test_the_average_at_levels_is_least_squares_with_a_dummy_for_each_level(levels):
+    y, score, group = levels
+    design = np.column_stack([group, *((score == s) for s in np.unique(score))]).astype(float)
+    beta = np.linalg.lstsq(design, y, rcond=None)[0]
+    test = parity_test(y, score, group)
+    assert test.estimate == pytest.approx(beta[0])
+    # The sandwich of the residualised group.
+    a = group - np.array([group[score == s].mean() for s in score])
+    psi = a * (y - design @ beta) / np.sum(a**2)
+    degrees = np.sum(psi**2) ** 2 / np.sum(psi**4)
+    assert test.average.se == pytest.approx(np.sqrt(np.sum(psi**2) * degrees / (degrees - 1)))
+    assert test.overlap == pytest.approx(np.mean(a**2))
+
+
+def test_the_interval_of_the_average_and_its_p_value_agree(levels):
+    average = parity_test(*levels).average
+    for level in (0.5, 0.9, 0.999):
+        low, high = average.confidence_interval(level)
+        assert (low <= 0 <= high) == (average.p_value > 1 - level)
+
+
+def test_curves_differ_by_the_difference_that_is_tested(rng):
+    y, score, group, _ = users_with_scores(rng, rows=1, n_users=3000)
+    test = parity_test(y, score, group)
+    first, second = test.curves
+    at = np.isin(first.points, test.differences.points)
+    np.testing.assert_allclose(
+        (second.estimate - first.estimate)[at], test.differences.estimate, atol=1e-12
+    )
+
+
+def test_any_increasing_map_of_the_score_gives_the_same_test(rng):
+    y, score, group, _ = users_with_scores(rng, rows=1, n_users=1500)
+    plain, mapped = (parity_test(y, s, group, rng=1) for s in (score, np.exp(9 * score)))
+    assert mapped.p_value == plain.p_value
+    assert mapped.estimate == pytest.approx(plain.estimate)
+    np.testing.assert_allclose(mapped.differences.estimate, plain.differences.estimate)
+
+
+def test_widths_are_said_as_scores_and_hold_enough_people(rng):
+    y, score, group, _ = users_with_scores(rng, rows=1, n_users=500, shapes=((2, 3), (3, 2)))
+    found = parity_test(y, score, group).differences
+    for point, (low, high), n in zip(found.points, found.window, found.n_local, strict=True):
+        assert low <= point <= high
+        inside = (score >= low) & (score <= high)
+        m = y[inside].mean()
+        assert n == min(np.sum(inside & (group == g)) for g in (0, 1))
+        assert n * m * (1 - m) >= 10 - 1e-9
+
+
+def test_many_scores_are_merged_and_the_answer_stays(rng):
+    n = 6000
+    group, score = rng.integers(2, size=n), rng.uniform(size=n)
+    y = (rng.uniform(size=n) < 0.2 + 0.5 * score + 0.1 * group).astype(float)
+    fine = parity_test(y, score, group, rng=1)
+    rounded = parity_test(y, np.round(score, 2), group, rng=1)
+    assert fine.estimate == pytest.approx(rounded.estimate, abs=0.005)
+    user = np.arange(n)
+    assert parity_test(y, score, group, cluster=user, unit="row", rng=1).estimate == pytest.approx(
+        fine.estimate
+    )

@@ -1,0 +1,224 @@
+"""What is said of comparisons with the highest category, or given factors, in one sentence."""
+
+from dataclasses import replace
+
+from equipoise.results.finding import Decision, Finding, Note
+from equipoise.results.formats import listed, number, p_value
+from equipoise.results.result import AuditResult
+from equipoise.results.sentences import (
+    LEADING,
+    group_words,
+    lead,
+    least,
+    pair_sentence,
+    size_sentence,
+)
+from equipoise.results.wording import decided, joint_p, metric_words, tested
+
+__all__ = [
+    "extreme_headline",
+    "family_note",
+    "given_headline",
+    "share_words",
+    "split_headline",
+]
+
+_FRACTIONS = {0.8: "four fifths", 0.9: "nine tenths", 0.75: "three quarters", 0.5: "one half"}
+
+
+def share_words(limit: float) -> str:
+    """Write a threshold as people say it: four fifths."""
+    return _FRACTIONS.get(round(limit, 9), number(limit))
+
+
+def extreme_headline(result: AuditResult) -> str:
+    """Say which categories are shown to be away from the highest or lowest one."""
+    compared = tested(result)
+    which = "highest" if result.details["reference"] == "highest" else "lowest"
+    if result.question.equivalence:
+        return _certified(result, which)
+    if result.details["alternative"] is not None:
+        return _flagged(result, which)
+    metric = metric_words(result)
+    shown = decided(result, Decision.DETECTED)
+    side = "lower" if which == "highest" else "higher"
+    p = joint_p(result)
+    extreme = _furthest(compared, which)
+    if shown:
+        most, start = _lead(shown, result, which)
+        more = f"; {len(shown) - 1} more" if len(shown) > 1 else ""
+        verb = "is" if len(shown) <= 2 else "are"
+        rest = f"{more} {verb} shown {side} than the {which}" if more else ""
+        return f"{start}{_told(most, result)}: shown {side} than the {which} {metric}{rest}"
+    return (
+        f"Among {len(compared)} categories no {metric} is shown to be {side} than the {which}"
+        f" (p {p_value(p)}); the {'smallest' if which == 'highest' else 'largest'} observed is"
+        f" {_told(extreme, result)}"
+    )
+
+
+def _flagged(result: AuditResult, which: str) -> str:
+    compared = tested(result)
+    shown = decided(result, Decision.DETECTED)
+    limit = _limit(result, which)
+    beyond = f"{'below' if which == 'highest' else 'above'} {limit}"
+    if shown:
+        more = f"; {len(shown) - 1} more shown so" if len(shown) > 1 else ""
+        most, start = _lead(shown, result, which)
+        return f"{start}{_told(most, result)}: shown {beyond}{more}"
+    extreme = _furthest(compared, which)
+    return (
+        f"None of {len(compared)} categories is shown {beyond}; the furthest observed is"
+        f" {_told(extreme, result)}"
+    )
+
+
+def _certified(result: AuditResult, which: str) -> str:
+    compared = tested(result)
+    within = decided(result, Decision.WITHIN_MARGIN)
+    beyond = decided(result, Decision.DETECTED)
+    inside = f"{'at least' if which == 'highest' else 'at most'} {_limit(result, which)}"
+    p = joint_p(result)
+    if len(within) == len(compared) and p is not None and p <= result.alpha:
+        return f"Every category compared is shown to have {inside} (p {p_value(p)})"
+    left = len(compared) - len(within) - len(beyond)
+    parts = [f"{len(within)} of {len(compared)} categories are shown to have {inside}"]
+    if beyond:
+        parts.append(f"{len(beyond)} are shown beyond it")
+    if left:
+        parts.append(f"{left} are not settled")
+    start = _lead(beyond, result, which)[1] if beyond else ""
+    return f"{start}{', '.join(parts)}"
+
+
+def _limit(result: AuditResult, which: str) -> str:
+    low, high = result.details.bounds or (0.0, 0.0)
+    limit = low if which == "highest" else high
+    if result.findings[0].estimand.scale == "ratio":
+        return f"{share_words(limit)} of the {which} rate"
+    return f"{number(limit)} from the {which}"
+
+
+def _furthest(findings: list[Finding], which: str) -> Finding:
+    chosen = min if which == "highest" else max
+    findings = [finding for finding in findings if finding.n >= LEADING] or findings
+    return chosen(findings, key=lambda finding: finding.estimate or 0.0)
+
+
+def _lead(shown: list[Finding], result: AuditResult, which: str) -> tuple[Finding, str]:
+    """Choose the finding to name first, and tell both sides of it and who is worse off."""
+    chosen = lead(shown, result)
+    if chosen is None:
+        return _furthest(shown, which), ""
+    tables = result.details["tables"]
+    name = next((one["highest"] for one in tables if chosen.group in one["categories"]), None)
+    beside = next((finding.group for finding in result.lines if finding.group == name), None)
+    pair = pair_sentence(replace(chosen, reference=beside), result) if beside else ""
+    return chosen, f"{pair}; " if pair else ""
+
+
+def _told(finding: Finding, result: AuditResult) -> str:
+    ci = finding.ci
+    bounds = ""
+    if ci is not None:
+        low = "no bound" if ci.low is None else number(ci.low)
+        high = "no bound" if ci.high is None else number(ci.high)
+        bounds = f" (joint {100 * ci.confidence_level:g}% interval {low} to {high})"
+    gap = "ratio" if finding.estimand.scale == "ratio" else "difference"
+    return f"{group_words(finding.group, result.words)}, {gap} {number(finding.estimate)}{bounds}"
+
+
+def given_headline(result: AuditResult) -> str:
+    """Say what remains of the largest gap among people alike in the factors."""
+    compared = tested(result)
+    factors = listed(result.details["given"])
+    metric = metric_words(result)
+    shown = decided(result, Decision.DETECTED)
+    within = decided(result, Decision.WITHIN_MARGIN)
+    first = lead(shown, result)
+    told = "" if first is None else size_sentence(first, result, alike=factors)
+    if result.question.equivalence:
+        return (
+            f"{told}{'; among' if told else 'Among'} people alike in {factors}, {len(within)} of"
+            f" {len(compared)} groups are shown to have {metric} within the margin and"
+            f" {len(shown)} beyond it"
+        )
+    none = result.details.null_value
+    told_of = shown or compared
+    # A group of few rows has large gaps by chance: it leads only where there is no other.
+    told_of = [finding for finding in told_of if finding.n >= LEADING] or told_of
+    chosen = first or max(told_of, key=lambda finding: abs((finding.estimate or none) - none))
+    summary = next(s for s in result.details["strata"] if s["group"] == chosen.group)
+    raw = f"raw {chosen.estimand.words} {number(summary['raw'])}"
+    share = summary["group_covered"]
+    covered = (
+        "depends on the learners"
+        if share is None
+        else f"{100 * share:.3g}% of the group has a comparator"
+    )
+    p = p_value(chosen.p_value)
+    if told:
+        return f"{told}; p {p}; {raw}; {covered}"
+    start = "" if shown else f"No gap in {metric} was detected among people alike in {factors}; "
+    ci = chosen.ci
+    ends = "" if ci is None else f" ({_end(ci.low)} to {_end(ci.high)})"
+    return (
+        f"{start}{_beside(chosen, result)}: {raw}; among people alike in {factors}"
+        f" {number(chosen.estimate)}{ends}, p {p}; {covered}"
+    )
+
+
+def _beside(finding: Finding, result: AuditResult) -> str:
+    """Name both sides of a comparison."""
+    own, other = (group_words(name, result.words) for name in (finding.group, finding.reference))
+    return f"{own}, beside {other}"
+
+
+def _end(value: float | None) -> str:
+    return "no bound" if value is None else number(value)
+
+
+def split_headline(result: AuditResult) -> str:
+    """Say how the largest raw gap is made up."""
+    splits = result.details["split"]
+    raws = [finding for finding in result.lines if finding.estimand.kind == "raw gap"]
+    first = lead([raw for raw in raws if least(raw, 0.0) > 0.0], result)
+    chosen = max(
+        splits,
+        key=lambda split: (
+            first is not None and split["group"] == first.group,
+            abs(split["raw"]["value"]),
+        ),
+    )
+    start = "" if first is None else f"{size_sentence(first, result)}; "
+    factors = listed(result.details["given"])
+    parts = ", ".join(f"{part['factor']} {number(part['value'])}" for part in chosen["by_factor"])
+    alike = next(
+        finding
+        for finding in result.findings
+        if finding.group == chosen["group"] and finding.p_value is not None
+    )
+    outside = chosen["outside_group"]["value"] + chosen["outside_comparator"]["value"]
+    rest = f", {number(outside)} is due to people without anybody alike" if outside else ""
+    metric = metric_words(result)
+    return (
+        f"{start}{_beside(alike, result)}: of a raw"
+        f" gap in {metric} of {number(chosen['raw']['value'])},"
+        f" {number(chosen['explained']['value'])} goes with different {factors} ({parts}),"
+        f" {number(alike.estimate)} does not (p {p_value(alike.p_value)}){rest}"
+    )
+
+
+def family_note(rule: str, count: int) -> Note:
+    """Say how the p-values of one family are adjusted."""
+    words = {
+        "bh": "Benjamini-Hochberg: the expected share of false flags is at most alpha",
+        "by": "Benjamini-Yekutieli: the same under any dependence",
+        "holm": "Holm: the chance of any false flag is at most alpha",
+        "bonferroni": "Bonferroni: the chance of any false flag is at most alpha",
+        "none": "not adjusted: with many groups some are flagged by chance",
+    }[rule]
+    groups = "group" if count == 1 else "groups"
+    return Note(
+        code="multiplicity", message=f"P-values of one family of {count} {groups}, {words}."
+    )

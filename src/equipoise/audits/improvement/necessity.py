@@ -1,0 +1,225 @@
+"""The three steps of a necessity argument in one result that a court can read."""
+
+from dataclasses import fields
+from itertools import combinations
+
+import numpy as np
+from scipy import special
+
+from equipoise.audits.improvement.improvability import Search, concluded, search_for
+from equipoise.audits.improvement.questions import (
+    ImprovementDetails,
+    NecessityDetails,
+    improvability_headline,
+)
+from equipoise.audits.improvement.rows import utility_name, utility_words
+from equipoise.results.details import details_of
+from equipoise.results.estimand import Estimand
+from equipoise.results.finding import ConfidenceInterval, Decision, Finding
+from equipoise.results.formats import number, p_value
+from equipoise.results.result import AuditResult
+from equipoise.stats.improvement.utilities import UtilityEstimates, standard_error
+
+__all__ = ["necessity"]
+
+NOT_SEARCHED = (
+    "Other classes of models, other features, other outcomes and other ways to decide were not"
+    " searched."
+)
+
+
+def _dossier(search: Search) -> AuditResult:
+    """Add the disparity and the purpose of the status quo to the search for an alternative."""
+    result = search.answer()
+    details = details_of(result.details, ImprovementDetails)
+    setting = search.setting
+    rows = setting.rows
+    groups = [g for g, name in enumerate(rows.names) if name in details.groups]
+    everyone = np.arange(len(rows.y))
+    now = setting.status_quo(everyone)
+    estimates = setting.estimates(everyone, (now, now))
+    findings = [
+        *_disparities(search, estimates, groups, result),
+        *_purposes(search, estimates, groups),
+    ]
+    record = {part.name: getattr(details, part.name) for part in fields(details)}
+    return AuditResult(
+        audit="necessity",
+        null=result.null,
+        alternative=result.alternative,
+        alpha=result.alpha,
+        method=result.method,
+        n=result.n,
+        findings=(*findings, *result.findings),
+        joint=result.joint,
+        notes=result.notes,
+        details=NecessityDetails(
+            **record,
+            steps=_steps(findings, improvability_headline(result)),
+            search={
+                "candidates": [row["name"] for row in details.candidates] or list(search.names),
+                "order_rule": details.order_rule or "one candidate, named beforehand",
+                "splits": 0 if search.ready else search.n_splits,
+                "train_fraction": search.train_fraction,
+                "validation_fraction": search.validation_fraction if details.candidates else 0.0,
+                "seed": search.seed,
+                "features": list(rows.feature_names),
+                "not_searched": NOT_SEARCHED,
+            },
+        ),
+    )
+
+
+def _disparities(
+    search: Search, estimates: UtilityEstimates, groups: list[int], result: AuditResult
+) -> list[Finding]:
+    """The largest gap of each fairness metric under the status quo, whichever two groups it is."""
+    setting = search.setting
+    found = []
+    for c in setting.question.fairness:
+        if c in setting.question.indices:
+            continue
+        name, words = (f(setting.metrics[c]) for f in (utility_name, utility_words))
+        pairs = []
+        for g, h in combinations(groups, 2):
+            contrast = np.zeros(estimates.value.size)
+            contrast[estimates.position(c, 0, g)] = 1.0
+            contrast[estimates.position(c, 0, h)] = -1.0
+            se = standard_error(contrast, estimates.covariance)
+            gap = float(contrast @ estimates.value.ravel())
+            pairs.append((gap, se, g, h) if gap >= 0 else (-gap, se, h, g))
+        if not pairs:
+            continue
+        # Which two groups is not known beforehand: Bonferroni over all pairs.
+        ps = [
+            min(2.0 * len(pairs) * special.ndtr(-gap / se), 1.0) if se else 1.0
+            for gap, se, _, _ in pairs
+        ]
+        gap, se, high, low = pairs[int(np.argmin(ps))]
+        tail = (1.0 - search.confidence_level) / (2.0 * len(pairs))
+        reach = -special.ndtri(tail) * se
+        p = float(min(ps))
+        found.append(
+            Finding(
+                group=setting.rows.names[low],
+                estimand=Estimand(name, "gap", scale="difference", noun=words),
+                decision=Decision.DETECTED if p <= result.alpha else Decision.NOT_DETECTED,
+                n=int(setting.rows.group_sizes[groups].sum()),
+                method="normal law, Bonferroni over all pairs of groups",
+                estimate=-gap,
+                ci=ConfidenceInterval(
+                    low=float(-gap - reach),
+                    high=float(-gap + reach),
+                    confidence_level=search.confidence_level,
+                ),
+                p_value=p,
+                p_value_raw=p / len(pairs),
+                reference=setting.rows.names[high],
+            )
+        )
+    return found
+
+
+def _purposes(search: Search, estimates: UtilityEstimates, groups: list[int]) -> list[Finding]:
+    """What the status quo achieves of its purpose, in the stated utility."""
+    setting = search.setting
+    name, words = (f(setting.metrics[0]) for f in (utility_name, utility_words))
+    whom = [len(setting.rows.names)] if setting.question.population else groups
+    reach = -special.ndtri((1.0 - search.confidence_level) / 2.0)
+    found = []
+    for g in whom:
+        place = estimates.position(0, 0, g)
+        value = float(estimates.value[0, 0, g])
+        margin = reach * float(np.sqrt(max(estimates.covariance[place, place], 0.0)))
+        sizes = setting.rows.group_sizes
+        found.append(
+            Finding(
+                group="everyone" if setting.question.population else setting.rows.names[g],
+                estimand=Estimand(name, "value", noun=f"{words} of the status quo"),
+                decision=Decision.ESTIMATED,
+                n=int(sizes.sum() if setting.question.population else sizes[g]),
+                method="normal law",
+                estimate=value,
+                ci=ConfidenceInterval(
+                    low=value - margin,
+                    high=value + margin,
+                    confidence_level=search.confidence_level,
+                ),
+                reference="",
+            )
+        )
+    return found
+
+
+def _steps(findings: list[Finding], alternative: str) -> list[dict[str, str]]:
+    """The three questions of the law, each with its answer."""
+    gaps = [finding for finding in findings if finding.estimand.kind == "gap"]
+    purposes = [finding for finding in findings if finding.estimand.kind != "gap"]
+    return [
+        {
+            "question": "Is there a disparity?",
+            "answer": "; ".join(map(_disparity_sentence, gaps)) or "Not tested",
+        },
+        {
+            "question": "What purpose does the rule in use serve, and how well?",
+            "answer": "; ".join(
+                f"{f.estimand.noun}: {number(f.estimate)} for {f.group}"
+                for f in purposes
+                if f.estimate is not None
+            )
+            or "Not estimated",
+        },
+        {
+            "question": "Does an alternative serve it as well with less disparity?",
+            "answer": alternative,
+        },
+    ]
+
+
+def _disparity_sentence(finding: Finding) -> str:
+    shown = "is shown" if finding.decision is Decision.DETECTED else "is not detected"
+    size = number(abs(finding.estimate or 0.0))
+    test = "" if finding.p_value is None else f" (p {p_value(finding.p_value)})"
+    return (
+        f"A difference in {finding.estimand.noun} {shown}: {finding.group} is {size} below"
+        f" {finding.reference}{test}"
+    )
+
+
+def _doc() -> str:
+    """Return the docstring: the options are those of `improvability`."""
+    text = search_for.__doc__ or ""
+    options = text[text.index("    Parameters\n") : text.index("    Returns\n")]
+    return f"""Argue necessity in three steps: disparity, purpose, alternative.
+
+    First the largest gap of each fairness metric under the status quo; then what the status quo
+    achieves of its purpose, in the utility that you state as `accuracy`; then whether a candidate
+    serves it as well with less disparity, as in `improvability`. The null hypothesis of the joint
+    test is that of the third step.
+
+{options}    Returns
+    -------
+    AuditResult
+        `details["steps"]` has the three questions with their answers, `details["search"]` what was
+        tried and what was not; the rest as in `improvability`.
+
+    Examples
+    --------
+    Is calling people by their past costs necessary, when visits are known?
+
+    >>> import equipoise as eq, numpy as np
+    >>> rng = np.random.default_rng(7)
+    >>> race = rng.choice(["a", "b"], size=3000)
+    >>> sickness = rng.gamma(2.0, 2.0, size=3000)
+    >>> data = {{"race": race, "sick": (sickness > 4).astype(int),
+    ...         "visits": rng.poisson(3 * sickness),
+    ...         "cost": sickness * np.where(race == "b", 0.4, 0.7)}}
+    >>> audit = eq.Audit(data, group="race", y_true="sick", y_score="cost")
+    >>> result = audit.necessity("visits", accuracy="tpr", fairness="selection_rate", capacity=0.2,
+    ...                          higher_group="race=a")
+    >>> print(result.details["steps"][0]["answer"])
+    A difference in selection rate is shown: race=b is 0.329 below race=a (p <0.001)
+    """
+
+
+necessity = concluded(search_for, _dossier, "necessity", _doc())

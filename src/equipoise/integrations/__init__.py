@@ -1,0 +1,1 @@
+"""Results where people work: MLflow, model cards, pytest."""

@@ -1,0 +1,156 @@
+"""The whole audit in one paragraph that a person can sign."""
+
+from collections.abc import Sequence
+
+from equipoise._names import GroupName
+from equipoise.plans.dossier import Check, Dossier
+from equipoise.plans.gate import Outcome, outcome
+from equipoise.results.finding import Decision, Finding
+from equipoise.results.formats import number
+from equipoise.results.question import questions
+from equipoise.results.result import AuditResult
+from equipoise.results.sentences import gap_sentence, lead, least, points, worse_off
+from equipoise.results.wording import compared_noun, decided, headline, metric_words, tested
+
+__all__ = ["answer"]
+
+
+def answer(dossier: Dossier) -> tuple[str, ...]:
+    """Say what an audit found, what it did not show and what it did not ask.
+
+    The first sentence has the largest disadvantage that is shown, by the end of its interval and
+    among groups of at least 30 rows. What follows counts the other groups, says what is shown to be
+    within its margin, what stays open, and which questions were not asked.
+
+    Parameters
+    ----------
+    dossier : Dossier
+        What a plan produced.
+
+    Returns
+    -------
+    tuple of str
+        Sentences with their full stop.
+    """
+    gaps = [check for check in dossier.checks if _compares(check.result)]
+    first = _largest(gaps)
+    parts = []
+    if first is not None:
+        check, finding = first
+        parts += [f"{gap_sentence(finding, check.result)}.", _others(check)]
+    parts += _elsewhere(dossier.checks, None if first is None else first[0])
+    parts += _open(dossier.checks)
+    if gaps and all(check.result.words.favourable is None for check in gaps):
+        parts.append(
+            "Which decision is good for people was not given, so nothing is said about who is worse"
+            " off."
+        )
+    parts += _unasked(dossier)
+    return tuple(parts)
+
+
+def _compares(result: AuditResult) -> bool:
+    """Whether findings are gaps between a group and what it is compared with."""
+    return bool(result.details.values) and any(f.estimand.kind == "gap" for f in result.findings)
+
+
+def _largest(checks: Sequence[Check]) -> tuple[Check, Finding] | None:
+    """Return the finding that leads the page.
+
+    Whoever is worse off comes before whoever is better off. The largest of many bounds is only true
+    if they hold together, so joint intervals come first; then shares of people, which compare with
+    each other, before other numbers and ratios; then what is shown.
+    """
+    leading = []
+    for check in checks:
+        found = lead(decided(check.result, Decision.DETECTED), check.result)
+        if found is not None:
+            leading.append((check, found))
+
+    def order(pair: tuple[Check, Finding]) -> tuple[bool, bool, bool, float]:
+        check, finding = pair
+        result = check.result
+        shown = least(finding, result.details.null_value)
+        worse = worse_off(finding, result) is not False
+        told = result.words.metrics.get(finding.estimand.metric)
+        rate = told is not None and told.event is not None and finding.estimand.scale != "ratio"
+        return worse, bool(result.details.get("simultaneous")), rate, shown
+
+    return max(leading, key=order) if leading else None
+
+
+def _others(check: Check) -> str:
+    """Count the groups that a check shows to differ, and say how far the list can be trusted."""
+    result = check.result
+    found, compared = decided(result, Decision.DETECTED), tested(result)
+    details = result.details
+    rate = f"{100 * result.alpha:g}%"
+    if details.get("simultaneous") or details.get("adjust") in {"holm", "bonferroni"}:
+        trust = f"with at most a {rate} chance that any of them is wrong"
+    elif details.get("adjust") in {"bh", "by"}:
+        trust = f"of which at most {rate} are expected to be wrong"
+    else:
+        trust = f"each tested by itself at the {rate} level"
+    differ = "is" if len(found) == 1 else "are"
+    crossed = any(len(f.group.parts) > 1 for f in compared if isinstance(f.group, GroupName))
+    who = compared_noun(result, "groups and intersections" if crossed else "groups")
+    return (
+        f"{len(found)} of {len(compared)} {who} {differ} shown to differ in"
+        f" {metric_words(result)}, {trust}."
+    )
+
+
+def _elsewhere(checks: Sequence[Check], led: Check | None) -> list[str]:
+    """Say what the other questions show, equivalence included."""
+    sentences = []
+    for check in checks:
+        result = check.result
+        if result.question.equivalence and outcome(result) is not Outcome.NOT_TESTED:
+            sentences.append(_equivalence(result))
+        elif check is not led and led is None and outcome(result) is Outcome.DETECTED:
+            sentences.append(headline(result))
+    return sentences[:3]
+
+
+def _equivalence(result: AuditResult) -> str:
+    within = decided(result, Decision.WITHIN_MARGIN)
+    beyond = decided(result, Decision.DETECTED)
+    asked = [finding for finding in result.findings if not finding.is_reference]
+    margin = result.details.get("margin")
+    size = number(margin)
+    if margin is not None and result.findings[0].estimand.scale != "ratio":
+        told = result.words.metrics.get(result.findings[0].estimand.metric)
+        size = f"{points(margin)} percentage points" if told and told.event else size
+    sentence = (
+        f"The {metric_words(result)} is shown to be within {size} for {len(within)} of"
+        f" {len(asked)} groups"
+    )
+    if beyond:
+        sentence += f" and beyond it for {len(beyond)}"
+    unclear = len(asked) - len(within) - len(beyond)
+    if unclear:
+        sentence += f"; for {unclear} the data do not settle it"
+    return f"{sentence}."
+
+
+def _open(checks: Sequence[Check]) -> list[str]:
+    """Name what was asked and not shown."""
+    unshown = [c.result for c in checks if outcome(c.result) is Outcome.NOT_DETECTED]
+    if not unshown:
+        return []
+    nouns = dict.fromkeys(metric_words(result) for result in unshown if result.findings)
+    names = ", ".join(nouns)
+    about = f" ({names})" if names else ""
+    count = "One question" if len(unshown) == 1 else f"{len(unshown)} questions"
+    return [
+        f"{count} detected nothing{about}, which does not show that there is nothing to detect."
+    ]
+
+
+def _unasked(dossier: Dossier) -> list[str]:
+    """Name the sections of the report without a question in this plan."""
+    known = questions()
+    answered = {known[check.question].section.id for check in dossier.checks}
+    every = {question.section.id: question.section.heading for question in known.values()}
+    missing = [heading for name, heading in every.items() if name not in answered]
+    return [f"Not asked in this plan: {' '.join(missing)}"] if missing else []

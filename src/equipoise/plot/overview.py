@@ -1,0 +1,142 @@
+"""Groups by metrics: one picture of all gaps of an audit."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from equipoise._names import GroupName
+from equipoise.plot.intervals import DECISION_STYLE, NARROW, narrow
+from equipoise.results.finding import Decision, Finding
+from equipoise.results.formats import shortened
+from equipoise.results.sentences import LEADING, group_words
+from equipoise.results.wording import gap_metrics
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from equipoise.results.result import AuditResult
+
+__all__ = ["overview", "overview_groups", "overview_results"]
+
+MOST_METRICS = 4
+MOST_GROUPS = 16
+
+
+def overview_results(results: Sequence["AuditResult"]) -> list["AuditResult"]:
+    """Return one result for each metric that has gaps in shares of people, joint ones first."""
+    chosen: dict[str, AuditResult] = {}
+    results = [one for result in results for one in _by_metric(result)]
+    for result in sorted(results, key=lambda result: not result.details.get("simultaneous")):
+        estimand = result.findings[0].estimand if result.findings else None
+        if estimand is None or estimand.kind != "gap" or estimand.scale == "ratio":
+            continue
+        told = result.words.metrics.get(estimand.metric)
+        if result.details.values and told is not None and told.event is not None:
+            chosen.setdefault(estimand.metric, result)
+    return [result for result in results if any(result is kept for kept in chosen.values())][
+        :MOST_METRICS
+    ]
+
+
+def overview(results: Sequence["AuditResult"]) -> "Figure":
+    """Draw the value of every group and metric; filled where a difference is shown.
+
+    Parameters
+    ----------
+    results : sequence of AuditResult
+        From `overview_results`: a column each.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        A row for each group of one column with at least `LEADING` rows, the largest first within
+        its column; the bar is the interval of the gap, placed at the value of the reference.
+    """
+    from matplotlib.figure import Figure
+
+    groups = overview_groups(results)
+    high = 1.3 + 0.3 * len(groups)
+    if narrow():
+        size, shape = (NARROW, high * len(results)), (len(results), 1)
+    else:
+        size, shape = (2.4 + 2.3 * len(results), high), (1, len(results))
+    figure = Figure(figsize=size, layout="constrained")
+    panels = figure.subplots(*shape, sharey=True, squeeze=False).ravel()
+    for number, (panel, result) in enumerate(zip(panels, results, strict=True)):
+        _panel(panel, result, groups, number)
+    names = [shortened(group_words(group, results[0].words), 36) for group in groups]
+    panels[0].set_yticks(range(len(groups)), names, parse_math=False)
+    panels[0].set_ylim(len(groups) - 0.5, -0.5)
+    return figure
+
+
+def overview_groups(results: Sequence["AuditResult"]) -> list[str]:
+    """Return the groups of a single column that are large enough to be named."""
+    sizes: dict[str, int] = {}
+    for result in results:
+        for finding in result.findings:
+            single = isinstance(finding.group, GroupName) and len(finding.group.parts) == 1
+            if single and finding.n >= LEADING:
+                sizes[finding.group] = max(sizes.get(finding.group, 0), finding.n)
+    kept = sorted(sizes, key=lambda group: -sizes[group])[:MOST_GROUPS]
+    columns: list[str] = []
+    for group in sizes:
+        column = _column(group)
+        if column not in columns:
+            columns.append(column)
+    return sorted(kept, key=lambda group: (columns.index(_column(group)), -sizes[group]))
+
+
+def _by_metric(result: "AuditResult") -> list["AuditResult"]:
+    """Return the findings of each metric as a result."""
+    metrics = gap_metrics(result)
+    if len(metrics) < 2:
+        return [result]
+    return [
+        replace(result, findings=tuple(f for f in result.findings if f.estimand.metric == metric))
+        for metric in metrics
+    ]
+
+
+def _column(group: str) -> str:
+    return group.parts[0][0] if isinstance(group, GroupName) else ""
+
+
+def _panel(axes: "Axes", result: "AuditResult", groups: Sequence[str], number: int) -> None:
+    findings = {finding.group: finding for finding in result.findings}
+    for row, group in enumerate(groups):
+        finding = findings.get(group)
+        entry = None if finding is None else result.details.value_of(finding)
+        if finding is None or entry is None or entry["group_value"] is None or finding.n < LEADING:
+            continue
+        _cell(axes, row, finding, entry["group_value"], entry["target_value"], f"overview-{number}")
+    axes.set_title(result.findings[0].estimand.noun, fontsize="medium", parse_math=False)
+    axes.set_xlabel("per cent")
+    axes.margins(x=0.12)
+
+
+def _cell(
+    axes: "Axes", row: int, finding: Finding, value: float, target: float | None, name: str
+) -> None:
+    colour, marker = DECISION_STYLE[finding.decision]
+    if finding.is_reference:
+        marker = "|"
+    gid = f"{name}-{row}"
+    if target is not None:
+        axes.plot([100 * target] * 2, [row - 0.42, row + 0.42], color="#444444", lw=0.8)
+        if finding.ci is not None and None not in (finding.ci.low, finding.ci.high):
+            both = (finding.ci.low, finding.ci.high)
+            ends = [100 * min(max(target + end, 0.0), 1.0) for end in both if end is not None]
+            axes.plot(ends, [row, row], color=colour, lw=1.8, gid=f"{gid}-interval")
+    shown = finding.decision is Decision.DETECTED
+    face = colour if shown else "#FFFFFF"
+    axes.plot(100 * value, row, marker, color=colour, mfc=face, mec=colour, ms=6.0, gid=gid)
+    axes.annotate(
+        f"{100 * value:.1f}",
+        (100 * value, row),
+        xytext=(0, 5),
+        textcoords="offset points",
+        ha="center",
+        fontsize="x-small",
+    )

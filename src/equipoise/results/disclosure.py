@@ -1,0 +1,255 @@
+"""Withhold what is said of a few people before it leaves the process.
+
+Results in memory are whole. What is printed, written or sent has passed `disclosed` (one result) or
+`withheld_groups` (several at once): the numbers of groups with fewer rows than the limit are left
+out, and those of further groups, until no count that is left out follows from what is printed.
+
+References
+----------
+.. [1] A. Hundepool et al., Statistical Disclosure Control, Wiley, 2012, chapter 4
+   (doi:10.1002/9781118348239).
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from equipoise._checks import check_integer
+from equipoise._names import GroupName
+from equipoise.results.finding import Finding, Note
+
+if TYPE_CHECKING:
+    from equipoise.results.result import AuditResult
+
+__all__ = ["MIN_CELL", "disclosed", "withheld_groups", "without"]
+
+MIN_CELL = 5
+"""Rows that a group needs for its numbers to leave the process."""
+
+SOLVABLE = 400
+"""Withheld groups up to which every combination of the printed counts is looked at."""
+
+Parts = frozenset[tuple[str, str]]
+
+
+def disclosed(result: "AuditResult", min_cell: int = MIN_CELL) -> "AuditResult":
+    """Return a result without the numbers of groups of fewer than `min_cell` rows.
+
+    Parameters
+    ----------
+    result : AuditResult
+        Any audit.
+    min_cell : int, default 5
+        Rows that a group needs; 1 withholds nothing.
+
+    Returns
+    -------
+    AuditResult
+        Its withheld findings keep the group and the decision and have no numbers.
+    """
+    return without(result, withheld_groups([result], min_cell), min_cell)
+
+
+def withheld_groups(results: Sequence["AuditResult"], min_cell: int = MIN_CELL) -> frozenset[str]:
+    """Return the groups whose numbers must be left out of all the results.
+
+    A group that is small in one result is left out of each, because counts of two metrics may add
+    up to that of a third.
+
+    Parameters
+    ----------
+    results : sequence of AuditResult
+        What is told together.
+    min_cell : int, default 5
+        Rows that a group needs.
+
+    Returns
+    -------
+    frozenset of str
+    """
+    check_integer("min_cell", min_cell, low=1)
+    findings = [finding for result in results for finding in result.findings]
+    small = {f.group for f in findings if f.n < min_cell and not f.withheld and min_cell > 1}
+    hidden = {f.group for f in findings if f.withheld}
+    if not small:
+        return frozenset(hidden)
+    hidden |= small
+    for result in results:
+        hidden |= _complemented(result.findings, frozenset(hidden), min_cell)
+    return frozenset(hidden)
+
+
+def without(result: "AuditResult", groups: frozenset[str], min_cell: int) -> "AuditResult":
+    """Return a result without the numbers of the given groups, nor of what is compared with them.
+
+    Parameters
+    ----------
+    result : AuditResult
+        Any audit.
+    groups : frozenset of str
+        From `withheld_groups`.
+    min_cell : int
+        The limit, for the note.
+
+    Returns
+    -------
+    AuditResult
+    """
+    hidden = {f.group for f in result.findings if {f.group, f.reference} & groups}
+    whole = result.details.to_dict()
+    for one in whole.get("tables") or ():
+        if isinstance(one, Mapping) and one.get("highest") in groups:
+            # Ratios to a withheld rate, beside the other rates, would give it away.
+            hidden |= set(one["categories"])
+    if all(f.withheld for f in result.findings if f.group in hidden):
+        return result
+    note = Note(
+        code="withheld",
+        message=f"Numbers are withheld: fewer than {min_cell} rows, or they would give away the"
+        " number of such a group.",
+    )
+    findings = tuple(
+        _withheld(finding, note) if finding.group in hidden else finding
+        for finding in result.findings
+    )
+    told = {name for f in findings if not f.withheld for name in (f.group, f.reference)}
+    details = _dropped(whole, hidden, told)
+    return replace(result, findings=findings, details=result.question.details(**details))
+
+
+def _withheld(finding: Finding, note: Note) -> Finding:
+    return replace(
+        finding,
+        estimate=None,
+        ci=None,
+        statistic=None,
+        p_value=None,
+        p_value_raw=None,
+        n=0,
+        notes=(note,),
+        withheld=True,
+    )
+
+
+def _dropped(value: Any, groups: set[str], told: set[str]) -> Any:
+    """Leave out what is said of the groups, wherever it stands, and counts of groups not told."""
+    if isinstance(value, Mapping):
+        kept = {key: item for key, item in value.items() if key not in groups}
+        return {key: _dropped(item, groups, told) for key, item in _shortened(kept, groups).items()}
+    if isinstance(value, (list, tuple)):
+        return [
+            _dropped(item, groups, told)
+            for item in value
+            if not (isinstance(item, Mapping) and _gives_away(item, groups, told))
+        ]
+    return value
+
+
+def _gives_away(entry: Mapping[str, Any], groups: set[str], told: set[str]) -> bool:
+    group = entry.get("group")
+    return group in groups or (group is not None and "n" in entry and group not in told)
+
+
+def _shortened(table: Mapping[str, Any], groups: set[str]) -> Mapping[str, Any]:
+    """Leave the groups out of every column of a table whose rows are `categories`."""
+    names = table.get("categories")
+    if not isinstance(names, (list, tuple)) or not groups & set(names):
+        return table
+    kept = [k for k, name in enumerate(names) if name not in groups]
+    return {
+        key: [item[k] for k in kept]
+        if isinstance(item, (list, tuple)) and len(item) == len(names) and key != "columns"
+        else item
+        for key, item in table.items()
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class _Sum:
+    """A printed total and the groups that add up to it."""
+
+    whole: str | None
+    terms: tuple[str, ...]
+
+
+def _complemented(
+    findings: Sequence[Finding], hidden: frozenset[str], min_cell: int
+) -> frozenset[str]:
+    """Return the groups to withhold so that no count of a withheld one can be solved for."""
+    counts: dict[str, int] = {}
+    for finding in findings:
+        known = counts.get(finding.group, finding.n)
+        counts[finding.group] = min(known, finding.n)
+    sums = _sums(findings)
+    found = set(hidden & set(counts))
+    while True:
+        further = _next(sums, found, counts, min_cell)
+        if further is None:
+            return frozenset(found)
+        found.add(further)
+
+
+def _sums(findings: Sequence[Finding]) -> list[_Sum]:
+    """Return how counts add up: a group and its parts by every further column."""
+    by_parts: dict[Parts, str] = {}
+    for finding in findings:
+        if isinstance(finding.group, GroupName):
+            by_parts[frozenset(finding.group.parts)] = finding.group
+    terms: dict[tuple[Parts, str], list[str]] = defaultdict(list)
+    for parts, group in by_parts.items():
+        for part in parts:
+            terms[parts - {part}, part[0]].append(group)
+    return [
+        _Sum(by_parts.get(parts), tuple(names))
+        for (parts, _), names in terms.items()
+        if not parts or parts in by_parts
+    ]
+
+
+def _next(
+    sums: Sequence[_Sum], hidden: set[str], counts: Mapping[str, int], min_cell: int
+) -> str | None:
+    """Return the smallest further group that hides a count which follows from the others."""
+    for total in sums:
+        unknown = [name for name in total.terms if name in hidden]
+        if not unknown or total.whole in hidden:
+            continue
+        if len(unknown) == 1 or sum(counts[name] for name in unknown) < min_cell:
+            others = [name for name in total.terms if name not in hidden]
+            if others:
+                return min(others, key=lambda name: (counts[name], name))
+            if total.whole is not None:
+                return total.whole
+    solved = _solved(sums, hidden) if len(hidden) <= SOLVABLE else set()
+    for total in sums:
+        if solved & {*total.terms}:
+            others = [name for name in total.terms if name not in hidden]
+            if others:
+                return min(others, key=lambda name: (counts[name], name))
+    return None
+
+
+def _solved(sums: Sequence[_Sum], hidden: set[str]) -> set[str]:
+    """Return the hidden groups whose count is determined by all sums together."""
+    import numpy as np
+
+    order = sorted(hidden)
+    place = {name: k for k, name in enumerate(order)}
+    rows = []
+    for total in sums:
+        row = np.zeros(len(order))
+        for name in total.terms:
+            if name in place:
+                row[place[name]] += 1.0
+        if total.whole in place:
+            row[place[str(total.whole)]] -= 1.0
+        if row.any():
+            rows.append(row)
+    if not rows:
+        return set()
+    _, sizes, right = np.linalg.svd(np.array(rows))
+    free = right[int((sizes > 1e-9).sum()) :]
+    fixed = (np.abs(free) < 1e-9).all(axis=0)
+    touched = np.array(rows).any(axis=0)
+    return {name for name, known in zip(order, fixed & touched, strict=True) if known}

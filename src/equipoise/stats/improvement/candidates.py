@@ -1,0 +1,543 @@
+r"""Many candidates at once: which are shown, in what order, and what a search rules out.
+
+A candidate has several requirements, each a contrast :math:`\mu_{kj}` (in standard errors) that
+must be positive; its statistic is the smallest z. A candidate is wrongly shown when some
+:math:`\mu_{kj} \le 0` and all its z are large. Two ways keep the chance of any wrong one at the
+level:
+
+* **in order**: candidates are put in order on other rows and tested in that order, each at the full
+  level, until the first that fails (fixed sequence, [1]_). For whatever is fitted;
+* **together**: a step-down test with the joint law of all contrasts, or Holm's bound if it is
+  smaller ([2]_). For ready columns, where no other rows exist.
+
+References
+----------
+.. [1] P. Westfall and A. Krishen (2001), Optimally weighted, fixed sequence and gatekeeper multiple
+   testing procedures. Journal of Statistical Planning and Inference 99, 25-40.
+   https://doi.org/10.1016/S0378-3758(01)00077-5
+.. [2] J. Romano and M. Wolf (2005), Exact and approximate stepdown methods for multiple hypothesis
+   testing. Journal of the American Statistical Association 100, 94-108.
+   https://doi.org/10.1198/016214504000000539
+.. [3] J. Romano, A. Shaikh and M. Wolf (2014), A practical two-step method for testing moment
+   inequalities. Econometrica 82, 1979-2002. https://doi.org/10.3982/ECTA9011
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+from scipy import special
+
+from equipoise._checks import check_finite, check_fraction, check_integer, check_rng
+from equipoise._typing import AnyArray, BoolArray, FloatArray, IntArray, Preference, Rng
+from equipoise.stats.improvement.test import (
+    Direction,
+    ImprovementQuestion,
+    Margins,
+    requirements,
+)
+from equipoise.stats.improvement.utilities import UtilityEstimates
+
+__all__ = [
+    "CandidateLines",
+    "FrontierStep",
+    "RandomSearch",
+    "StepDown",
+    "candidate_lines",
+    "fixed_sequence",
+    "joint_law",
+    "loss_frontier",
+    "order_candidates",
+    "random_search_bounds",
+    "step_down",
+]
+
+SAFE = 2.5
+SCREEN_FROM = 10
+SCREEN = 0.005
+N_DRAWS = 20_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CandidateLines:
+    """All requirements of K candidates as contrasts of one vector.
+
+    Parameters
+    ----------
+    estimate, se : array of shape (L,)
+        Each contrast and its standard error; improvement is positive.
+    df : array of shape (L,)
+        Degrees of freedom: units on which the contrast rests, less one.
+    correlation : array of shape (L, L)
+        Of the estimates.
+    owner : array of shape (L,)
+        Candidate that each line belongs to, 0 to K - 1.
+    accuracy : array of bool of shape (L,)
+        Whether a line is about accuracy; the others are about gaps.
+    """
+
+    estimate: FloatArray
+    se: FloatArray
+    df: FloatArray
+    correlation: FloatArray
+    owner: IntArray
+    accuracy: BoolArray
+
+    @property
+    def n_candidates(self) -> int:
+        """Number K."""
+        return int(self.owner.max()) + 1
+
+    @property
+    def z(self) -> FloatArray:
+        """Contrasts on the normal scale; minus infinity where nothing varies."""
+        varies = self.se > 0
+        t = self.estimate / np.where(varies, self.se, 1.0)
+        # In the tail that is small: the other one rounds to 1.
+        z = np.sign(t) * -special.ndtri(special.stdtr(self.df, -np.abs(t)))
+        found: FloatArray = np.where(varies, z, -np.inf)
+        return found
+
+    @property
+    def smallest_z(self) -> FloatArray:
+        """Smallest z of each candidate."""
+        return self.least(self.z)
+
+    @property
+    def p_values(self) -> FloatArray:
+        """Unadjusted p-value of each candidate."""
+        p: FloatArray = special.ndtr(-self.smallest_z)
+        return p
+
+    def least(self, values: FloatArray, *, accuracy: bool | None = None) -> FloatArray:
+        """Return the smallest value of each candidate's lines, of one kind or of all."""
+        used = np.ones(len(values), dtype=np.bool_) if accuracy is None else self.accuracy
+        used = ~used if accuracy is False else used
+        found = np.full(self.n_candidates, np.inf)
+        np.minimum.at(found, self.owner[used], values[used])
+        return found
+
+    def bounds(self, critical: float) -> FloatArray:
+        """Return lower bounds of all lines at a critical value of the normal scale."""
+        low: FloatArray = self.estimate - self.se * special.stdtrit(self.df, special.ndtr(critical))
+        return low
+
+    def of(self, lines: IntArray | BoolArray) -> "CandidateLines":
+        """Return some of the lines; candidates keep their numbers."""
+        place = np.flatnonzero(lines) if np.asarray(lines).dtype == np.bool_ else lines
+        return CandidateLines(
+            estimate=self.estimate[place],
+            se=self.se[place],
+            df=self.df[place],
+            correlation=self.correlation[np.ix_(place, place)],
+            owner=self.owner[place],
+            accuracy=self.accuracy[place],
+        )
+
+
+def candidate_lines(
+    estimates: UtilityEstimates,
+    *,
+    directions: Sequence[Sequence[Direction]],
+    question: ImprovementQuestion,
+    margins: Margins,
+) -> CandidateLines:
+    """Return the requirements of every candidate in the estimates.
+
+    Parameters
+    ----------
+    estimates : UtilityEstimates
+        Of the status quo and K candidates, from `estimate_rules`.
+    directions : sequence of sequences of (int, int)
+        What the directions of the gaps may be: for each possibility, and each fairness criterion,
+        the groups of highest and lowest utility of the status quo. With D possibilities a candidate
+        is D hypotheses, numbered one after the other.
+    question : ImprovementQuestion
+        What counts as an improvement.
+    margins : Margins
+        How much.
+
+    Returns
+    -------
+    CandidateLines
+    """
+    contrasts, constant, df, owner, accuracy = [], [], [], [], []
+    rules = range(1, estimates.value.shape[1])
+    for number, (k, ways) in enumerate(product(rules, directions)):
+        for asked in requirements(
+            estimates, directions=ways, question=question, margins=margins, candidate=k
+        ):
+            for line in asked.lines:
+                contrast = line.base + asked.delta * line.slope
+                contrasts.append(contrast)
+                constant.append(line.offset - asked.delta * line.margin)
+                df.append(max(int(estimates.support.ravel()[contrast != 0].min()) - 1, 1))
+                owner.append(number)
+                accuracy.append(asked.group is not None)
+    matrix = np.stack(contrasts)
+    value, covariance = estimates.contrasts(matrix)
+    se = np.array([estimates.contrast(row)[1] for row in matrix])
+    scale = np.where(se > 0, se, 1.0)
+    correlation = covariance / np.outer(scale, scale)
+    correlation[np.diag_indices(len(se))] = 1.0
+    return CandidateLines(
+        estimate=value + np.array(constant),
+        se=se,
+        df=np.array(df, dtype=np.float64),
+        correlation=np.clip(correlation, -1.0, 1.0),
+        owner=np.array(owner, dtype=np.int64),
+        accuracy=np.array(accuracy),
+    )
+
+
+def order_candidates(
+    lines: CandidateLines, *, ratio: float = 1.0, prefer: Preference = "safe"
+) -> IntArray:
+    """Put candidates in the order in which they are to be tested on other rows.
+
+    Parameters
+    ----------
+    lines : CandidateLines
+        On rows that will not be tested on.
+    ratio : float
+        Rows to be tested on, over rows at hand: z is expected to grow with its root.
+    prefer : {"safe", "certain"}
+        "safe": first those whose every z is expected to reach 2.5, the largest reduction of the
+        gap leading; then the others by their smallest z. "certain": all by their smallest z.
+
+    Returns
+    -------
+    array of int
+        Numbers of the candidates, the first to be tested first.
+    """
+    smallest = lines.smallest_z * np.sqrt(ratio)
+    reduction = lines.least(lines.estimate, accuracy=False)
+    safe = (smallest >= SAFE) if prefer == "safe" else np.zeros(len(smallest), dtype=np.bool_)
+    rank = np.where(safe, reduction, smallest)
+    return np.lexsort((-rank, ~safe)).astype(np.int64)
+
+
+def fixed_sequence(p_values: AnyArray | Sequence[float]) -> FloatArray:
+    """Return adjusted p-values of hypotheses tested in a fixed order: running maxima.
+
+    Parameters
+    ----------
+    p_values : array of shape (K,)
+        In the order of the test, which must not depend on them.
+
+    Returns
+    -------
+    array of shape (K,)
+        The first is not adjusted; what follows a failure fails.
+
+    Examples
+    --------
+    >>> fixed_sequence([0.01, 0.2, 0.03]).tolist()
+    [0.01, 0.2, 0.2]
+    """
+    return np.maximum.accumulate(check_finite("p_values", p_values, ndim=1))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepDown:
+    """Candidates tested together.
+
+    Parameters
+    ----------
+    p_value : array of shape (K,)
+        Adjusted: at or below the level, the candidate is shown to meet all requirements.
+    p_fails : array of shape (K,)
+        Adjusted: at or below the level, it is shown to fail one of them.
+    critical : float
+        Value that all z exceed by chance with the probability that remains.
+    """
+
+    p_value: FloatArray
+    p_fails: FloatArray
+    critical: float
+
+
+def joint_law(lines: CandidateLines, *, n_draws: int = N_DRAWS, rng: Rng = None) -> FloatArray:
+    """Draw the joint normal law of all contrasts, of shape (n_draws, L).
+
+    Parameters
+    ----------
+    lines : CandidateLines
+        Whose correlation is used.
+    n_draws : int
+        Draws.
+    rng : numpy.random.Generator, int or None
+        Source of randomness.
+
+    Returns
+    -------
+    array of shape (n_draws, L)
+        The order of the draws follows the numbers, not the names, of the candidates.
+    """
+    draws = check_integer("n_draws", n_draws, low=999)
+    order = np.lexsort((lines.se, lines.estimate))
+    root, vectors = np.linalg.eigh(lines.correlation[np.ix_(order, order)])
+    factor = vectors * np.sqrt(np.maximum(root, 0.0))
+    found = np.empty((draws, len(order)))
+    found[:, order] = check_rng(rng).standard_normal((draws, len(order))) @ factor.T
+    return found
+
+
+def step_down(
+    lines: CandidateLines, *, alpha: float = 0.05, n_draws: int = N_DRAWS, rng: Rng = None
+) -> StepDown:
+    r"""Test all candidates together, and rule out those that fail.
+
+    The null hypothesis of candidate k is that some requirement of it is not met. Which one is not
+    known, so its law is bounded by that of the largest of its z; at each step the p-value is the
+    smaller of that bound for all candidates left and the sum of their tails (Holm).
+
+    Parameters
+    ----------
+    lines : CandidateLines
+        Requirements of all candidates.
+    alpha : float
+        Level of `critical`.
+    n_draws : int
+        Draws of the joint law.
+    rng : numpy.random.Generator, int or None
+        Source of randomness.
+
+    Returns
+    -------
+    StepDown
+
+    Notes
+    -----
+    From ten candidates on they are screened ([3]_ of the module): joint upper bounds of all
+    :math:`\mu_{kj}` at level .005 say by how much a candidate fails at least, which lowers its
+    bound; .005 is added to every p-value. The charge depends on K alone.
+
+    Examples
+    --------
+    Two independent candidates with one requirement each, at z = 3 and z = 0:
+
+    >>> lines = CandidateLines(
+    ...     estimate=np.array([3.0, 0.0]), se=np.ones(2), df=np.full(2, 1e6),
+    ...     correlation=np.eye(2), owner=np.array([0, 1]), accuracy=np.array([True, True]))
+    >>> step_down(lines, rng=1).p_value.round(3).tolist()
+    [0.003, 0.494]
+    """
+    level = check_fraction("alpha", alpha)
+    draws = joint_law(lines, n_draws=n_draws, rng=rng)
+    z, smallest, k = lines.z, lines.smallest_z, lines.n_candidates
+    extra = np.zeros(k)
+    charge = 0.0
+    largest = _by_owner(draws, lines.owner, k, np.maximum)
+    if k >= SCREEN_FROM:
+        charge = SCREEN
+        reach = float(np.quantile((-draws).max(axis=1), 1.0 - SCREEN))
+        upper = np.where(np.isfinite(z), z + reach, 0.0)
+        extra = np.minimum(lines.least(upper), 0.0)
+        screened = _by_owner(draws + upper, lines.owner, k, np.minimum)
+        largest = np.where(extra < 0.0, screened, largest)
+    p = np.ones(k)
+    order = np.argsort(-smallest, kind="stable")
+    for step, j in enumerate(order):
+        left = order[step:]
+        joint = _share(largest[:, left].max(axis=1) >= smallest[j])
+        holm = float(special.ndtr(-(smallest[j] - extra[left])).sum())
+        p[j] = min(joint, holm) + charge
+    p[order] = np.maximum.accumulate(np.minimum(p[order], 1.0))
+    return StepDown(
+        p_value=p,
+        p_fails=_ruled_out(lines, draws),
+        critical=float(np.quantile(draws.max(axis=1), 1.0 - level)),
+    )
+
+
+def _ruled_out(lines: CandidateLines, draws: FloatArray) -> FloatArray:
+    """Step-down p-values of "this candidate meets every requirement"."""
+    k, smallest = lines.n_candidates, lines.smallest_z
+    # A line without variation shows nothing, and rules nothing out.
+    known = np.where(np.isfinite(smallest), smallest, 0.0)
+    lowest = _by_owner(draws, lines.owner, k, np.minimum)
+    p = np.ones(k)
+    order = np.argsort(known, kind="stable")
+    for step, j in enumerate(order):
+        p[j] = _share(lowest[:, order[step:]].min(axis=1) <= known[j])
+    p[order] = np.maximum.accumulate(p[order])
+    return p
+
+
+def _share(hits: BoolArray) -> float:
+    return (1.0 + float(np.count_nonzero(hits))) / (len(hits) + 1.0)
+
+
+def _by_owner(draws: FloatArray, owner: IntArray, k: int, extreme: np.ufunc) -> FloatArray:
+    """Return the largest or smallest draw over the lines of each candidate, (n_draws, K)."""
+    order = np.argsort(owner, kind="stable")
+    starts = np.searchsorted(owner[order], np.arange(k))
+    found: FloatArray = extreme.reduceat(draws[:, order], starts, axis=1)
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrontierStep:
+    """What a tolerated loss buys.
+
+    Parameters
+    ----------
+    loss : float
+        Loss of accuracy that is not exceeded.
+    reduction : float
+        Reduction of the gap that is reached at least.
+    candidate : int
+        Number of the candidate.
+    """
+
+    loss: float
+    reduction: float
+    candidate: int
+
+
+def loss_frontier(
+    lines: CandidateLines, *, alpha: float = 0.05, n_draws: int = N_DRAWS, rng: Rng = None
+) -> tuple[FrontierStep, ...]:
+    r"""Return the largest reduction of the gap that is shown at every tolerated loss.
+
+    Parameters
+    ----------
+    lines : CandidateLines
+        At margins of zero: gains of accuracy, and reductions of the gap.
+    alpha : float
+        The whole staircase is wrong anywhere with at most this probability.
+    n_draws : int
+        Draws of the joint law.
+    rng : numpy.random.Generator, int or None
+        Source of randomness.
+
+    Returns
+    -------
+    tuple of FrontierStep
+        By growing loss; each buys more than those before it. Simultaneous over losses, candidates
+        and any later choice among them: all bounds hold together.
+
+    Notes
+    -----
+    With joint lower bounds :math:`a_k` of the gain and :math:`b_k` of the reduction, a loss of at
+    most l shows :math:`R(l) = \max\{0, \max_{k: a_k \ge -l} b_k\}`.
+    """
+    level = check_fraction("alpha", alpha)
+    draws = joint_law(lines, n_draws=n_draws, rng=rng)
+    lower = lines.bounds(float(np.quantile(draws.max(axis=1), 1.0 - level)))
+    loss = np.maximum(-lines.least(lower, accuracy=True), 0.0)
+    reduction = lines.least(lower, accuracy=False)
+    steps = [FrontierStep(loss=0.0, reduction=0.0, candidate=-1)]
+    for k in np.lexsort((-reduction, loss)):
+        if reduction[k] > steps[-1].reduction:
+            steps.append(
+                FrontierStep(loss=float(loss[k]), reduction=float(reduction[k]), candidate=int(k))
+            )
+    return tuple(steps[1:])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RandomSearch:
+    """What K independent draws of a generator say of further draws.
+
+    Parameters
+    ----------
+    n_drawn : int
+        K.
+    not_ruled_out : int
+        Candidates that are not shown to fail a requirement.
+    success_at_most : float
+        Share of further draws that would meet the requirement, at most.
+    better_at_most : float
+        Chance that a further draw reduces the gap by more than `gain`, at most.
+    gain : float
+        Largest joint upper bound of a reduction.
+    further_gain_at_most : float
+        What as many further draws as there were would gain at most, in expectation.
+    record : float
+        Chance that as many further draws set a new record.
+    """
+
+    n_drawn: int
+    not_ruled_out: int
+    success_at_most: float
+    better_at_most: float
+    gain: float
+    further_gain_at_most: float
+    record: float
+
+
+def random_search_bounds(
+    lines: CandidateLines,
+    *,
+    gap: float,
+    further: int | None = None,
+    alpha: float = 0.05,
+    n_draws: int = N_DRAWS,
+    rng: Rng = None,
+) -> RandomSearch:
+    r"""Say what further draws of the same generator could still find.
+
+    Candidates must be independent draws of one generator (seeds, subsamples, settings) that was
+    fixed before looking. A directed search is not.
+
+    Parameters
+    ----------
+    lines : CandidateLines
+        Requirements of all candidates.
+    gap : float
+        Gap of the status quo: no rule can reduce it by more.
+    further : int, optional
+        Further draws; by default as many as there were.
+    alpha : float
+        Chance that one of the statements is wrong.
+    n_draws : int
+        Draws of the joint law.
+    rng : numpy.random.Generator, int or None
+        Source of randomness.
+
+    Returns
+    -------
+    RandomSearch
+
+    References
+    ----------
+    .. [1] S. Wilks (1941), Determination of sample sizes for setting tolerance limits. Annals of
+       Mathematical Statistics 12, 91-96. https://doi.org/10.1214/aoms/1177731788
+
+    Examples
+    --------
+    Two hundred draws that are all ruled out: how common can an alternative be among them?
+
+    >>> n = 200
+    >>> lines = CandidateLines(
+    ...     estimate=np.full(n, -9.0), se=np.ones(n), df=np.full(n, 1e6),
+    ...     correlation=np.eye(n), owner=np.arange(n), accuracy=np.zeros(n, dtype=bool))
+    >>> round(random_search_bounds(lines, gap=0.1, rng=1).success_at_most, 3)
+    0.018
+    """
+    tail = check_fraction("alpha", alpha) / 2.0
+    draws = joint_law(lines, n_draws=n_draws, rng=rng)
+    k = lines.n_candidates
+    more = k if further is None else check_integer("further", further, low=1)
+    open_ones = int((_ruled_out(lines, draws) > tail).sum())
+    share = (
+        1.0 if open_ones == k else float(special.betaincinv(open_ones + 1, k - open_ones, 1 - tail))
+    )
+    reach = float(np.quantile((-draws).max(axis=1), 1.0 - tail))
+    upper = lines.least(
+        lines.estimate + lines.se * special.stdtrit(lines.df, special.ndtr(reach)), accuracy=False
+    )
+    gain = float(upper.max())
+    rare = 1.0 - tail ** (1.0 / k)
+    return RandomSearch(
+        n_drawn=k,
+        not_ruled_out=open_ones,
+        success_at_most=share,
+        better_at_most=rare,
+        gain=gain,
+        further_gain_at_most=max(gap - gain, 0.0) * (1.0 - (1.0 - rare) ** more),
+        record=more / (k + more),
+    )

@@ -1,0 +1,58 @@
+"""A real browser opens pages of the docs site: nothing serious for axe, and no raw TeX."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+
+ROOT = Path(__file__).parents[2]
+PAGES = ("index", "metrics", "guide/plans", "methods/empirical_likelihood", "tutorials/hiring")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The site without the pages made of docstrings, which take most of the time."""
+    pytest.importorskip("mkdocs")
+    pytest.importorskip("latex2mathml")
+    folder = tmp_path_factory.mktemp("site")
+    settings = f"""
+INHERIT: {ROOT / "mkdocs.yml"}
+docs_dir: {ROOT / "docs"}
+hooks: [{ROOT / "docs" / "hooks.py"}]
+strict: false
+plugins: []
+nav: [index.md, metrics.md, guide/plans.md, methods/empirical_likelihood.md, tutorials/hiring.md]
+"""
+    (folder / "mkdocs.yml").write_text(settings, encoding="utf-8")
+    command = [
+        "-m",
+        "mkdocs",
+        "build",
+        "--quiet",
+        "-f",
+        folder / "mkdocs.yml",
+        "-d",
+        folder / "out",
+    ]
+    environment = os.environ | {"NO_MKDOCS_2_WARNING": "1", "PYTHONPATH": str(ROOT / "src")}
+    subprocess.run([sys.executable, *command], check=True, env=environment)
+    return folder / "out"
+
+
+@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize(("width", "dark"), [(390, True), (1280, False)], ids=["phone", "desktop"])
+def test_axe_finds_nothing_serious_on_the_site(browser, site, page, width, dark):
+    browser.resize(width, 900, dark=dark)
+    browser.driver.get((site / f"{page}.html").as_uri())
+    assert browser.violations() == []
+
+
+def test_a_page_with_formulas_shows_no_tex(browser, site):
+    browser.driver.get((site / "methods/empirical_likelihood.html").as_uri())
+    shown = browser.find("article").text
+    assert browser.driver.execute_script("return document.querySelectorAll('math').length") > 10
+    assert not [word for word in ("\\hat", "\\theta", "\\frac", "$$", "\\(") if word in shown]

@@ -1,0 +1,154 @@
+"""Decision and interval say the same, or the finding says why not."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+import equipoise as eq
+from simulate.disparity import assessed, binary_comparison
+
+QUICK = settings(max_examples=8, deadline=None)
+ROLES = {
+    "rows": {},
+    "weights": {"weight": "weight"},
+    "clusters": {"cluster": "id"},
+    "weighted clusters": {"weight": "weight", "cluster": "id"},
+}
+asked = {
+    "seed": st.integers(0, 10_000),
+    "roles": st.sampled_from(sorted(ROLES)),
+    "metric": st.sampled_from(["selection_rate", "mean_outcome"]),
+    "scale": st.sampled_from(["difference", "ratio"]),
+    "reference": st.sampled_from(["population", "rest", {"group": "a"}, 0.4]),
+}
+
+
+def audit(seed, roles):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(30, 200))
+    rows = {
+        "group": rng.choice(["a", "b", "c", "d"], n, p=[0.4, 0.3, 0.2, 0.1]),
+        "p": (rng.random(n) < rng.uniform(0.05, 0.6)).astype(int),
+        "y": rng.exponential(size=n),
+        "weight": rng.lognormal(sigma=0.7, size=n),
+        "id": rng.integers(0, 20, n),
+    }
+    return eq.Audit(rows, group="group", y_true="y", y_pred="p", **ROLES[roles])
+
+
+def ends(finding):
+    low, high = finding.ci.low, finding.ci.high
+    return -np.inf if low is None else low, np.inf if high is None else high
+
+
+def with_a_test(result):
+    return [finding for finding in result.findings if finding.p_value is not None]
+
+
+@QUICK
+@given(**asked, simultaneous=st.booleans())
+def test_a_gap_is_detected_exactly_when_its_interval_excludes_none(
+    seed, roles, metric, scale, reference, simultaneous
+):
+    result = audit(seed, roles).disparity(
+        metric, scale=scale, reference=reference, simultaneous=simultaneous
+    )
+    null = 1.0 if scale == "ratio" else 0.0
+    for finding in with_a_test(result):
+        if abs(finding.p_value - 0.05) < 1e-4:
+            continue
+        low, high = ends(finding)
+        assert (finding.decision == "detected") == (not low <= null <= high)
+
+
+@QUICK
+@given(**asked, margin=st.sampled_from([0.05, 0.2, 0.5]))
+def test_a_group_is_within_the_margin_exactly_when_its_interval_is(
+    seed, roles, metric, scale, reference, margin
+):
+    result = audit(seed, roles).certify(metric, margin=margin, scale=scale, reference=reference)
+    inside = (1 - margin, 1 / (1 - margin)) if scale == "ratio" else (-margin, margin)
+    for finding in with_a_test(result):
+        if abs(finding.p_value - 0.05) < 1e-4:
+            continue
+        low, high = ends(finding)
+        assert (finding.decision == "within margin") == (inside[0] < low and high < inside[1])
+
+
+@QUICK
+@given(
+    **asked,
+    margin=st.sampled_from([0.0, 0.1]),
+    alternative=st.sampled_from(["greater", "less", "outside"]),
+    adjust=st.sampled_from(["bh", "none"]),
+)
+def test_a_flag_that_differs_from_its_interval_says_so(
+    seed, roles, metric, scale, reference, margin, alternative, adjust
+):
+    result = audit(seed, roles).flag(
+        metric,
+        margin=margin,
+        alternative=alternative,
+        adjust=adjust,
+        scale=scale,
+        reference=reference,
+    )
+    low, high = (1 - margin, 1 / (1 - margin)) if scale == "ratio" else (-margin, margin)
+    for finding in with_a_test(result):
+        bottom, top = ends(finding)
+        above, below = bottom > high, top < low
+        excluded = {"greater": above, "less": below, "outside": above or below}[alternative]
+        told = any(note.code == "interval-unadjusted" for note in finding.notes)
+        assert told == ((finding.decision == "detected") != excluded)
+
+
+@pytest.mark.parametrize(("ones", "reference"), [(0, 0.02), (40, 0.98)])
+def test_no_event_is_within_a_margin_that_reaches_beyond_all_rates(ones, reference):
+    rows = {"g": ["a"] * 40, "p": [1] * ones + [0] * (40 - ones)}
+    result = eq.Audit(rows, group="g", y_pred="p").certify(
+        "selection_rate", reference=reference, margin=0.1
+    )
+    (finding,) = result.findings
+    assert finding.decision == "within margin"
+    assert finding.p_value < 0.02
+    assert abs(finding.ci.low) < 0.1
+    assert abs(finding.ci.high) < 0.1
+    assert result.joint.decision == "within margin"
+
+
+@pytest.mark.parametrize("n", [20, 23, 41, 94])
+@pytest.mark.parametrize(("reference", "margin"), [(0.05, 0.05), (0.1, 0.1), (0.4, 0.2)])
+def test_claims_about_known_rates_are_wrong_at_most_as_often_as_they_say(n, reference, margin):
+    x = np.arange(n + 1.0)
+    zero = np.zeros(n + 1)
+    ones = np.stack([x, zero, zero], axis=1)
+    rows = np.stack([zero + n, zero, zero], axis=1)
+    found = assessed(binary_comparison(ones, rows, n_units=n, known=reference), binary=True)
+    for end in (reference - margin, reference + margin):
+        if 0 <= end <= 1:
+            chance = binomial(n, end)
+            assert chance[found.p_within(-margin, margin) <= 0.05].sum() <= 0.05
+            assert chance[found.p_greater(end - reference) <= 0.05].sum() <= 0.05
+            assert chance[found.p_less(end - reference) <= 0.05].sum() <= 0.05
+
+
+@pytest.mark.parametrize(("n", "m"), [(8, 40), (15, 20), (25, 60)])
+def test_claims_about_two_rates_are_wrong_at_most_as_often_as_they_say(n, m):
+    x, y = (part.ravel() for part in np.meshgrid(np.arange(n + 1.0), np.arange(m + 1.0)))
+    zero = np.zeros(len(x))
+    ones = np.stack([x, zero, y], axis=1)
+    rows = np.stack([zero + n, zero, zero + m], axis=1)
+    found = assessed(binary_comparison(ones, rows, n_units=n + m), binary=True)
+    margin = 0.15
+    within = found.p_within(-margin, margin) <= 0.05
+    beyond = found.p_greater(margin) <= 0.05
+    for rate in np.linspace(0.0, 1.0 - margin, 18):
+        chance = (binomial(m, rate)[:, None] * binomial(n, rate + margin)).ravel()
+        assert chance[within].sum() <= 0.05
+        assert chance[beyond].sum() <= 0.05 + 1e-6
+
+
+def binomial(n, rate):
+    return stats.binom.pmf(np.arange(n + 1), n, rate)

@@ -1,0 +1,176 @@
+import numpy as np
+import pytest
+
+import equipoise as eq
+from equipoise import Decision
+from equipoise.exceptions import DataError, InvalidParameterError
+from equipoise.report.over_time_tables import discover_tables
+from equipoise.results.wording import headline
+from equipoise.stats.disparity.discovery import discover_subgroups
+
+RNG = np.random.default_rng(7)
+N = 6000
+AGE = RNG.integers(18, 80, N)
+HOME = RNG.choice(["rent", "own"], N)
+YOUNG = (AGE <= 33) & (HOME == "rent")
+TABLE = {
+    "age": AGE,
+    "home": HOME,
+    "region": RNG.choice(list("nsew"), N),
+    "y": RNG.integers(0, 2, N),
+    "s": RNG.lognormal(size=N) + 0.8 * YOUNG,
+    "w": RNG.uniform(0.5, 2.0, N),
+    "u": RNG.integers(0, 2500, N).astype(str),
+    "kind": np.where(RNG.random(N) < 0.5, "discover", "test"),
+    "one": np.ones(N),
+    "id": [f"person {k}" for k in range(N)],
+}
+WRONG = RNG.random(N) < 0.2 + 0.18 * YOUNG
+TABLE["p"] = np.where(WRONG, 1 - TABLE["y"], TABLE["y"])
+FEATURES = ["age", "home", "region"]
+ROLES = {"y_true": "y", "y_pred": "p", "y_score": "s", "features": FEATURES}
+
+
+def audit(**changes):
+    return eq.Audit(TABLE, **(ROLES | changes))
+
+
+def test_the_lattice_agrees_with_the_engine_on_arrays():
+    direct = discover_subgroups(WRONG, {name: TABLE[name] for name in FEATURES})
+    result = audit().discover("error_rate")
+    assert [f.group for f in result.findings] == [one.label for one in direct.subgroups]
+    assert [f.p_value for f in result.findings] == [one.p_value for one in direct.subgroups]
+    assert result.details["n_rejected"] == len(direct.rejected)
+    assert result.findings[0].group == "age <= 33 & home=rent"
+
+
+def test_the_headline_says_it_as_a_person_would():
+    told = headline(audit().discover("error_rate"))
+    assert "people whose age is at most 33 and whose home is rent, higher by at least" in told
+    assert "5% chance that any is false" in told
+    calm = headline(audit().discover("error_rate", features="region"))
+    assert "Nothing found among 4 subgroups" in calm
+    assert "80% chance from a gap of about" in calm
+
+
+def test_subgroups_that_larger_ones_explain_are_folded():
+    result = audit().discover("error_rate")
+    assert result.details["n_rejected"] > len(result.findings)
+    assert "folded" in {note.code for note in result.notes}
+    said, folded, nearest = discover_tables(result)
+    assert said.rows[0][0] == "people whose age is at most 33 and whose home is rent"
+    assert folded.rows
+    assert nearest.rows
+    assert len(discover_tables(audit().discover("error_rate", features="region"))) == 1
+
+
+def test_rows_outside_the_denominator_do_not_count():
+    result = audit().discover("fpr")
+    negative = TABLE["y"] == 0
+    assert result.n == negative.sum()
+    direct = discover_subgroups(
+        TABLE["p"][negative], {name: TABLE[name][negative] for name in FEATURES}
+    )
+    assert [f.group for f in result.findings] == [one.label for one in direct.subgroups]
+
+
+@pytest.mark.parametrize("extra", [{}, {"cluster": "u"}, {"weight": "w"}])
+def test_real_values_clusters_and_weights_are_searched_in_one_part(extra):
+    result = audit(**extra).discover("mean_score", rng=1)
+    assert result.details["method"] == "split"
+    assert any("home=rent" in f.group for f in result.findings)
+    assert result.details["at_least"] >= 1
+    assert result.details["n_tested_rows"] < N
+    assert {f.decision for f in result.findings} == {Decision.DETECTED}
+
+
+def test_a_column_can_say_which_rows_are_searched():
+    result = audit().discover("error_rate", method="split", split="kind")
+    assert result.details["n_tested_rows"] == (TABLE["kind"] == "test").sum()
+    with pytest.raises(DataError, match='must hold "discover" and "test"'):
+        audit().discover("mean_score", split="region")
+
+
+def test_groups_are_features_by_default_and_missing_is_a_level():
+    home = HOME.astype(object)
+    home[WRONG & (RNG.random(N) < 0.9)] = None
+    table = TABLE | {"home": home}
+    result = eq.Audit(table, y_true="y", y_pred="p", group="home").discover("error_rate")
+    assert result.details["features"] == ["home"]
+    assert "home=missing" in {f.group for f in result.findings}
+    age = AGE.astype(float)
+    age[WRONG & (RNG.random(N) < 0.5)] = np.nan
+    found = eq.Audit(TABLE | {"age": age}, **ROLES).discover("error_rate", features="age")
+    assert "age=missing" in {f.group for f in found.findings}
+    whole = [None if np.isnan(a) else int(a) for a in age]
+    again = eq.Audit(TABLE | {"age": whole}, **ROLES).discover("error_rate", features="age")
+    assert [f.group for f in again.findings] == [f.group for f in found.findings]
+
+
+def test_decimals_dates_and_truth_values_are_features():
+    from datetime import date
+    from decimal import Decimal
+
+    table = TABLE | {
+        "amount": [Decimal(int(a)) / 2 for a in AGE],
+        "day": [date(2026, 1, 1 + int(a) % 3) for a in AGE],
+        "rents": (HOME == "rent").tolist(),
+    }
+    result = eq.Audit(table, **ROLES).discover("error_rate", features=["amount", "day", "rents"])
+    assert result.findings[0].group == "amount <= 16.5 & rents=True"
+
+
+def test_a_count_is_that_many_rows_whatever_the_method():
+    times = np.random.default_rng(0).integers(0, 5, N)
+    counted = TABLE | {"k": times}
+    repeated = {name: np.repeat(column, times) for name, column in TABLE.items()}
+    for options in ({"metric": "error_rate"}, {"metric": "mean_score", "rng": 1}):
+        one = eq.Audit(counted, count="k", **ROLES).discover(**options)
+        two = eq.Audit(repeated, **ROLES).discover(**options)
+        assert one.to_dict() == two.to_dict()
+
+
+def test_one_sided_searches_look_one_way():
+    low = audit().discover("error_rate", alternative="less")
+    assert all(f.estimate < 0 for f in low.findings)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"features": ["id"]}, "like an identifier"),
+        ({"features": ["p"]}, "'p' is the y_pred that the metric is made of"),
+        ({"features": ["ages"]}, "Did you mean 'age'"),
+        ({"features": ["one"]}, "No feature splits the rows"),
+        ({"features": ["one"], "metric": "mean_score"}, "No feature splits the rows"),
+        ({"metric": "mean_score", "method": "lattice"}, "pass method='split'"),
+        ({"metric": eq.Metric("r", "s", "w")}, "denominator is 0 or 1"),
+        ({"metric": eq.Metric("c", "one")}, "the same in all rows"),
+        ({"depth": 0}, "depth"),
+        ({"min_size": 0.5, "features": "region"}, "No subgroup has"),
+        ({"method": "tree"}, "'auto', 'lattice', 'split'"),
+    ],
+)
+def test_what_cannot_be_searched_gets_a_sentence(options, message):
+    with pytest.raises((InvalidParameterError, DataError), match=message):
+        audit().discover(**({"metric": "error_rate"} | options))
+
+
+def test_more_sentences():
+    with pytest.raises(InvalidParameterError, match="needs columns to make subgroups of"):
+        audit(features=None).discover("error_rate")
+    with pytest.raises(DataError, match="the cluster, an identifier"):
+        audit(cluster="u").discover("error_rate", features=["age", "u"])
+    with pytest.raises(DataError, match="not defined on any row"):
+        eq.Audit(TABLE | {"y": np.ones(N, int)}, **ROLES).discover("fpr")
+
+
+def test_the_picture_is_a_ranked_forest():
+    result = audit().discover("error_rate")
+    axes = result.plot()
+    labels = [text.get_text() for text in axes.get_yticklabels()]
+    assert labels[0] == "age <= 33 & home=rent"
+    # Intervals allow for everything that was looked at.
+    assert "95% intervals, joint" in " ".join(axes.get_title(loc="left").split())
+    bounds = [row["bound"] for row in result.details["shown"]]
+    assert bounds == sorted(bounds, key=lambda bound: -abs(bound))

@@ -1,0 +1,138 @@
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import equipoise as eq
+from equipoise.exceptions import DataError, InvalidParameterError
+
+
+@pytest.fixture
+def table(rng):
+    n = 3_000
+    group, offer = rng.choice(["A", "B"], n), rng.integers(2, size=n)
+    effect = rng.normal(1.0, 1.0, n)
+    return {
+        "group": group,
+        "offer": offer,
+        "y": offer * effect + rng.normal(size=n),
+        "predicted": effect - 0.8 * (group == "B"),
+    }
+
+
+def audit(table, **roles):
+    known = {"group": "group", "y_true": "y", "treatment": "offer", "effect_pred": "predicted"}
+    return eq.Audit(table, **(known | roles))
+
+
+def test_a_rule_that_passes_a_group_over_is_seen(table):
+    result = audit(table).policy(budget=0.3, rng=0)
+    found = {(f.group, str(f.estimand)): f for f in result.findings}
+    treated = table["predicted"] >= np.quantile(table["predicted"], 0.7)
+    for name in "AB":
+        share = found[f"group={name}", "share"]
+        assert_allclose(share.estimate, treated[table["group"] == name].mean(), atol=2e-3)
+    gap = found["group=B", "share difference"]
+    assert gap.decision == "detected"
+    assert gap.estimate < -0.2
+    # Those of group B who are treated gain more: the bar is higher for them.
+    assert found["group=B", "gain per treated difference"].estimate > 0.3
+    assert "30%" in str(result)
+    assert result.plot() is not None
+
+
+def test_strata_are_respected(table, rng):
+    stratum = rng.integers(2, size=3_000)
+    offer = (rng.random(3_000) < np.where(stratum == 1, 0.8, 0.2)).astype(int)
+    y = 3.0 * stratum + offer * 1.0 + 0.1 * rng.normal(size=3_000)
+    rows = table | {"offer": offer, "y": y, "stratum": stratum}
+    pooled = audit(rows).policy(threshold=-9.0, rng=0)
+    within = audit(rows).policy(threshold=-9.0, strata="stratum", rng=0)
+    gain = [
+        next(f.estimate for f in one.findings if f.estimand == "gain per member")
+        for one in (pooled, within)
+    ]
+    assert gain[0] > 2.0
+    assert_allclose(gain[1], 1.0, atol=0.05)
+    assert_allclose(
+        audit(rows, strata="stratum").policy(threshold=-9.0, rng=0).findings[1].estimate, gain[1]
+    )
+
+
+def test_predictions_upside_down_in_one_group_are_found_by_their_ranking(rng):
+    """Right on average, and anti-correlated with the effects inside the group."""
+    n = 4_000
+    group, offer = rng.choice(["A", "B"], n), rng.integers(2, size=n)
+    effect = rng.normal(1.0, 0.7, n)
+    predicted = np.where(group == "B", 2.0 - effect, effect)
+    table = {"group": group, "offer": offer, "predicted": predicted}
+    result = audit(table | {"y": offer * effect + rng.normal(size=n)}).treatment_effects(
+        measure="difference", ranking="autoc", rng=0
+    )
+    found = {(f.group, f.estimand.kind): f for f in result.findings}
+    assert found["group=B", "bias"].decision == "not detected"
+    assert found["group=B", "ranking"].ci.high < 0.0
+    assert found["group=A", "ranking"].ci.low > 0.0
+    assert found["group=B", "ranking difference"].decision == "detected"
+    assert [one["group"] for one in result.details["rankings"]] == ["group=A", "group=B"]
+    assert "ranking" in str(result)
+
+
+def test_asking_for_a_ranking_changes_no_other_number(table):
+    plain = audit(table).treatment_effects(measure="difference", rng=1)
+    more = audit(table).treatment_effects(measure="difference", ranking="qini", rng=1)
+    assert more.findings[: len(plain.findings)] == plain.findings
+    assert len(more.findings) == len(plain.findings) + 4
+
+
+def test_a_constant_prediction_has_no_ranking(table):
+    rows = table | {"predicted": np.where(table["group"] == "B", 1.0, table["predicted"])}
+    result = audit(rows).treatment_effects(measure="difference", ranking="qini", rng=0)
+    (none,) = [
+        f for f in result.findings if f.estimand.kind == "ranking" and f.decision == "not tested"
+    ]
+    assert "every prediction is the same" in none.notes[0].message
+
+
+@pytest.mark.parametrize(
+    ("change", "roles", "options", "error", "message"),
+    [
+        ({}, {}, {}, InvalidParameterError, "either `threshold` or `budget`"),
+        (
+            {"offer": np.arange(3_000) % 3},
+            {},
+            {"budget": 0.5},
+            InvalidParameterError,
+            "one treatment; this table has '1', '2' beside '0'",
+        ),
+        (
+            {"e": np.zeros(3_000)},
+            {"propensity": "e"},
+            {"budget": 0.5},
+            DataError,
+            "between 0 and 1",
+        ),
+        ({}, {"group": None}, {"budget": 0.5}, InvalidParameterError, "compares groups"),
+        (
+            {},
+            {"effect_pred": {1: "predicted"}},
+            {"budget": 0.5},
+            InvalidParameterError,
+            "one column as `effect_pred`",
+        ),
+    ],
+)
+def test_what_is_refused(table, change, roles, options, error, message):
+    with pytest.raises(error, match=message):
+        audit(table | change, **roles).policy(**options)
+
+
+def test_a_group_with_one_arm_is_left_out_and_counted(table):
+    group = np.where(np.arange(3_000) % 3 == 0, "C", table["group"])
+    offer = np.where(group == "B", 1, table["offer"])
+    rows = table | {"group": group, "offer": offer}
+    result = audit(rows).policy(threshold=0.0, rng=0)
+    assert any(note.code == "one-arm-strata" for note in result.notes)
+    (none,) = [f for f in result.findings if f.group == "group=B"]
+    assert none.decision == "not tested"
+    assert "one arm" in none.notes[0].message
+    assert {f.group for f in result.findings} == {"group=A", "group=B", "group=C"}

@@ -1,0 +1,146 @@
+"""The three steps of a necessity argument."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+import equipoise as eq
+from equipoise.plans.plan import parse_plan
+from equipoise.plans.run import execute
+from equipoise.report.improvement_tables import improvement_tables
+from equipoise.results.result import AuditResult
+from support.clinic import ROLES, clinic
+
+
+@pytest.fixture
+def table(rng):
+    return clinic(rng)
+
+
+def test_disparity_purpose_and_alternative_stand_in_one_result(table):
+    table["other"] = (table["visits"] > 12).astype(int)
+    audit = eq.Audit(table, **ROLES)
+    options = {"accuracy": "accuracy", "fairness": "selection_rate", "inference": "analytic"}
+    result = audit.necessity("other", higher_group="race=a", **options)
+    alone = audit.improvability("other", higher_group="race=a", **options)
+    gap, purpose_a, _purpose_b, *third = result.findings
+    a, b = (table["race"] == name for name in "ab")
+    assert gap.estimate == pytest.approx(table["called"][b].mean() - table["called"][a].mean())
+    assert (gap.group, gap.reference) == ("race=b", "race=a")
+    assert gap.decision is eq.Decision.DETECTED
+    rates = [table["called"][rows].mean() for rows in (a, b)]
+    se = np.sqrt(sum(r * (1 - r) / rows.sum() for r, rows in zip(rates, (a, b), strict=True)))
+    assert gap.ci.high - gap.estimate == pytest.approx(1.959964 * se, rel=1e-6)
+    assert purpose_a.decision is eq.Decision.ESTIMATED
+    assert purpose_a.estimate == pytest.approx((table["called"] == table["sick"])[a].mean())
+    assert tuple(third) == alone.findings
+    assert result.joint == alone.joint
+    assert [step["question"][:8] for step in result.details["steps"]] == [
+        "Is there",
+        "What pur",
+        "Does an ",
+    ]
+    text = " ".join(str(result).split())
+    assert "A difference in selection rate is shown: race=b is" in text
+    assert "A less discriminatory alternative is shown" in text
+    again = AuditResult.from_dict(json.loads(json.dumps(result.to_dict(), allow_nan=False)))
+    assert str(again) == str(result)
+
+
+def test_a_search_says_what_was_tried_and_what_was_not(table):
+    audit = eq.Audit(table, **(ROLES | {"features": ["visits", "conditions"]}))
+    result = audit.necessity(
+        candidates={"logit": LogisticRegression(), "weak": LogisticRegression(C=0.001)},
+        accuracy="accuracy",
+        accuracy_of="population",
+        inference="analytic",
+        n_splits=2,
+        frontier=True,
+        rng=3,
+    )
+    search = result.details["search"]
+    assert search["candidates"] == ["logit", "weak"]
+    assert search["seed"] == 3
+    assert search["features"] == ["visits", "conditions"]
+    assert "not searched" in search["not_searched"]
+    captions = [found.caption for found in improvement_tables(result)]
+    assert captions[:2] == ["The argument in three steps", "What was searched"]
+    assert any(caption.startswith("Candidates tried") for caption in captions)
+    assert any("tolerated loss" in caption for caption in captions)
+    axes = result.plot()
+    assert len(axes.figure.axes) == 4
+    axes.figure.canvas.draw()
+
+
+def test_a_frontier_is_drawn_only_where_there_is_one(table):
+    from equipoise.exceptions import InvalidParameterError
+    from equipoise.plot.improvement import loss_frontier
+
+    table["other"] = (table["visits"] > 12).astype(int)
+    audit = eq.Audit(table, **ROLES)
+    result = audit.improvability("other", accuracy="accuracy", inference="analytic")
+    with pytest.raises(InvalidParameterError, match="frontier=True"):
+        loss_frontier(result)
+    asked = audit.improvability(
+        "other",
+        accuracy="accuracy",
+        accuracy_loss=0.01,
+        margin_scale="absolute",
+        inference="analytic",
+        frontier=[0.0, 0.02],
+    )
+    labels = [t.get_text() for t in loss_frontier(asked).get_legend().get_texts()]
+    assert labels == ["shown, all at once", "loss stated beforehand"]
+
+
+def test_more_than_two_groups_are_compared_pair_by_pair(table, rng):
+    table["race"] = np.where(rng.random(3000) < 0.3, "c", table["race"])
+    table["other"] = (table["visits"] > 12).astype(int)
+    result = eq.Audit(table, **ROLES).necessity(
+        "other", accuracy="accuracy", fairness="selection_rate", inference="analytic"
+    )
+    gap = result.findings[0]
+    assert gap.p_value == pytest.approx(min(3 * gap.p_value_raw, 1.0))
+
+
+def test_what_cannot_be_tested_says_so_in_every_step(table):
+    table["race"] = np.where(np.arange(3000) < 5, "z", "a")
+    result = eq.Audit(table, **ROLES).necessity(
+        LogisticRegression(), accuracy="accuracy", inference="analytic", n_splits=2
+    )
+    assert result.joint.decision is eq.Decision.NOT_TESTED
+    assert result.details["steps"][2]["answer"]
+
+
+def test_a_plan_asks_for_the_dossier(table, tmp_path):
+    pd.DataFrame(table).to_csv(tmp_path / "patients.csv", index=False)
+    text = """
+[data]
+path = "patients.csv"
+group = "race"
+y_true = "sick"
+y_pred = "called"
+features = ["visits", "conditions"]
+
+[[check]]
+question = "necessity"
+candidates = ["sklearn.linear_model.LogisticRegression", "equipoise.search.ReweightedRule"]
+accuracy = "accuracy"
+accuracy_of = "population"
+fairness = "selection_rate"
+accuracy_loss = 0.02
+frontier = true
+inference = "analytic"
+n_splits = 2
+"""
+    from equipoise.report.html import html_report
+
+    dossier = execute(parse_plan(text, folder=tmp_path))
+    result = dossier.checks[0].result
+    assert result.audit == "necessity"
+    page = html_report(dossier)
+    assert "The argument in three steps" in page
+    assert "What was searched" in page

@@ -1,0 +1,69 @@
+"""What no engine can hold is told in one sentence, never as an error of a library."""
+
+import polars as pl
+import pytest
+
+import equipoise as eq
+from equipoise.exceptions import DataError, InvalidParameterError
+from equipoise.plans.plan import parse_plan
+
+SEX, APPROVED = ["F", "M"] * 50, [0, 1, 1, 1] * 25
+
+
+@pytest.mark.parametrize("values", [[2**70, 3] * 50, ["a\ud800", "b"] * 50, [object(), 1] * 50])
+def test_values_that_arrow_cannot_hold(values):
+    with pytest.raises(DataError, match="Column 'g' cannot be read"):
+        eq.Audit({"g": values, "approved": APPROVED}, group="g", y_pred="approved")
+
+
+@pytest.mark.parametrize("name", ["sex\0", "sex\ud800"])
+@pytest.mark.parametrize("container", ["dict", "polars", "pandas"])
+def test_names_that_engines_cannot_write(name, container):
+    data = {name: SEX, "approved": APPROVED}
+    if "\ud800" in name:
+        pass  # frames of polars and pandas refuse it themselves
+    elif container == "polars":
+        data = pl.DataFrame(data)
+    elif container == "pandas":
+        import pandas as pd
+
+        data = pd.DataFrame(data)
+    with pytest.raises(DataError, match="no engine can write in a name; rename it"):
+        eq.Audit(data, group=name, y_pred="approved")
+
+
+def test_benefits_whose_squares_vanish():
+    audit = eq.Audit({"sex": SEX, "benefit": [1e-310, 2e-310] * 50}, group="sex")
+    with pytest.raises(DataError, match="Benefits must not all be below 1e-45 in size"):
+        audit.inequality("benefit")
+
+
+def test_counts_near_the_limit_are_exact_and_beyond_it_refused():
+    def audit(count):
+        data = {"g": ["a", "a", "b", "b"], "p": [0, 1, 0, 1], "k": [count, count, 1, 1]}
+        return eq.Audit(data, group="g", y_pred="p", count="k")
+
+    assert audit(2**51).disparity("selection_rate").n == 2**52 + 2
+    with pytest.raises(DataError, match=r"adds up to 1\.8e\+16 rows; the limit is 2\^53"):
+        audit(2**53).disparity("selection_rate")
+
+
+def test_a_count_that_is_missing_with_clusters_is_dropped():
+    data = {"sex": SEX, "approved": APPROVED, "person": list(range(50)) * 2}
+    data["times"] = [None if k % 7 == 0 else 2 for k in range(100)]
+    roles = {"group": "sex", "y_pred": "approved", "count": "times", "cluster": "person"}
+    result = eq.Audit(data, missing="drop", **roles).disparity("selection_rate", method="eel")
+    assert result.n == 170
+
+
+def test_a_plan_nested_without_end():
+    with pytest.raises(InvalidParameterError, match="is nested too deeply for a plan"):
+        parse_plan("a=" + "[" * 100_000)
+
+
+def test_a_number_that_was_replaced_by_text_is_an_edit():
+    audit = eq.Audit({"sex": SEX, "approved": APPROVED}, group="sex", y_pred="approved")
+    record = audit.disparity("selection_rate").to_dict()
+    record["findings"][0]["ci_low"] = "low"
+    with pytest.raises(TypeError, match="ci_low must be a number"):
+        eq.AuditResult.from_dict(record)

@@ -1,0 +1,57 @@
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import stats
+
+import equipoise as eq
+from equipoise.design import effect_audit
+from equipoise.exceptions import InvalidParameterError
+
+
+def test_errors_by_hand():
+    plan = effect_audit(4_000, share=[0.5, 0.3, 0.2], sd=2.0, treated=0.25, pred_sd=0.5)
+    z = stats.norm.ppf(1 - 0.05 / 6) + stats.norm.ppf(0.8)
+    se = 2.0 * np.sqrt(1 / (0.25 * 2_000) + 1 / (0.75 * 2_000))
+    assert_allclose(plan.error[0], z * se)
+    assert_allclose(plan.slope[0], z * se / 0.5)
+    rest = 2.0 * np.sqrt(1 / (0.25 * 2_000) + 1 / (0.75 * 2_000))
+    assert_allclose(plan.bias[0], z * np.hypot(se, rest))
+    assert "share 0.2: 800 rows" in str(plan)
+    assert plan.slope is not None
+    assert effect_audit(4_000, share=[0.5, 0.5], rate=0.2).slope is None
+
+
+def test_an_audit_says_what_planning_said(rng):
+    """The bias that an audit could have detected is the planned one."""
+    n = 6_000
+    table = {
+        "g": rng.choice(["a", "b", "c"], n, p=[0.5, 0.3, 0.2]),
+        "t": rng.integers(2, size=n),
+        "f": np.zeros(n),
+        "y": rng.normal(size=n),
+    }
+    found = eq.Audit(
+        table, group="g", y_true="y", treatment="t", effect_pred="f"
+    ).treatment_effects(measure="difference", n_repeats=0)
+    planned = effect_audit(n, share=[0.5, 0.3, 0.2], sd=1.0)
+    assert_allclose(found.details["detectable"], planned.bias, rtol=0.08)
+
+
+def test_twice_the_rows_at_a_design_effect_of_two_are_the_same():
+    one = effect_audit(1_000, share=[0.5, 0.5], rate=0.3)
+    two = effect_audit(2_000, share=[0.5, 0.5], rate=0.3, design_effect=2.0)
+    assert_allclose(one.bias, two.bias)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"share": [0.5, 0.4], "rate": 0.3}, "add up to 1"),
+        ({"share": [1.0], "rate": 0.3}, "`share` must"),
+        ({"share": [0.5, 0.5]}, "either `rate`"),
+        ({"share": [0.5, 0.5], "rate": 0.3, "sd": 1.0}, "either `rate`"),
+    ],
+)
+def test_what_is_refused(options, message):
+    with pytest.raises(InvalidParameterError, match=message):
+        effect_audit(100, **options)

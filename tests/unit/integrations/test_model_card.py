@@ -1,0 +1,36 @@
+"""A model card tells what a result tells, and no number of a few people."""
+
+from equipoise._names import GroupName
+from equipoise.integrations.model_card import markdown, metadata
+from equipoise.results.finding import Decision
+from support.specimens import finding, result
+
+
+def people(label, n, **changes):
+    return finding(GroupName([("race", label)]), 0.12, 0.1, 0.2, n=n, **changes)
+
+
+AUDIT = result(
+    findings=[people("a|<b>", 900, decision=Decision.DETECTED), people("x", 3), people("y", 40)]
+)
+
+
+def test_the_section_has_a_sentence_and_a_row_for_each_group():
+    text = markdown([AUDIT])
+    assert text.startswith("## Differences between groups")
+    assert (
+        "| race=a\\|&lt;b&gt; | fpr difference | 0.12 | [0.1, 0.2] | 0.200 | 900 | detected |"
+        in text
+    )
+    assert "| race=x | fpr difference | - | - | - | withheld |" in text
+    assert "not that there is none" in text
+    assert text.count("withheld") == 2
+
+
+def test_the_metadata_is_that_of_a_model_index():
+    (entry,) = metadata([AUDIT], model="m", dataset="d")["model-index"]
+    assert entry["name"] == "m"
+    (told,) = entry["results"]
+    assert told["dataset"] == {"name": "d", "type": "d"}
+    assert [metric["value"] for metric in told["metrics"]] == [0.12]
+    assert told["source"]["name"] == "equipoise: detected"

@@ -1,0 +1,130 @@
+"""Seals: what was edited is named, and a signature cannot be made without the key."""
+
+import builtins
+import copy
+import json
+
+import pytest
+from cryptography.hazmat.primitives import serialization as pem
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519
+from typer.testing import CliRunner
+
+from equipoise.cli.app import app
+from equipoise.exceptions import InvalidParameterError, MissingDependencyError
+from equipoise.plans.seal import check_seal, sealed
+
+RECORD = {
+    "plan": "[data]",
+    "data": {"files": [{"sha256": "ab"}], "rows": 10},
+    "checks": [{"id": "a", "p_value": 0.1 + 0.2, "group": "race=é & sex=F"}],
+    "title": "An audit",
+}
+
+
+def written_key(folder, key=None):
+    private = ed25519.Ed25519PrivateKey.generate() if key is None else key
+    path = folder / "key.pem"
+    path.write_bytes(
+        private.private_bytes(pem.Encoding.PEM, pem.PrivateFormat.PKCS8, pem.NoEncryption())
+    )
+    return path
+
+
+def again(record):
+    return json.loads(json.dumps(record, indent=2, ensure_ascii=False))
+
+
+def test_a_seal_holds_whatever_the_spaces_and_order_of_the_file():
+    record = again(sealed(RECORD))
+    turned = {name: record[name] for name in reversed(record)}
+    assert check_seal(turned).edited == ()
+    assert "not signed" in check_seal(turned).words
+
+
+def test_results_without_a_seal_say_so():
+    assert "carry no seal" in check_seal(RECORD).words
+
+
+@pytest.mark.parametrize(
+    ("change", "part"),
+    [
+        (lambda record: record["checks"][0].update(p_value=0.04), "findings"),
+        (lambda record: record.update(title="Another"), "findings"),
+        (lambda record: record.update(plan="[data] "), "plan"),
+        (lambda record: record["data"]["files"][0].update(sha256="cd"), "data"),
+    ],
+)
+def test_what_was_edited_is_named(change, part):
+    record = copy.deepcopy(again(sealed(RECORD)))
+    change(record)
+    assert check_seal(record).edited == (part,)
+    assert check_seal(record).words == f"EDITED after the audit: {part}"
+
+
+def test_a_signature_shows_an_edit_with_a_new_seal(tmp_path):
+    record = again(sealed(RECORD, written_key(tmp_path)))
+    assert check_seal(record).edited == ()
+    assert f"signed with the key {record['seal']['public_key']}" in check_seal(record).words
+    forged = {name: value for name, value in record.items() if name != "seal"}
+    forged["title"] = "Another"
+    fresh = sealed(forged)["seal"]
+    forged["seal"] = record["seal"] | fresh
+    assert check_seal(forged).edited == ("signature",)
+    broken = record | {"seal": record["seal"] | {"public_key": "?"}}
+    assert check_seal(broken).edited == ("signature",)
+
+
+def test_keys_of_another_kind_are_refused(tmp_path):
+    with pytest.raises(InvalidParameterError, match="cannot be read"):
+        sealed(RECORD, tmp_path / "none.pem")
+    (tmp_path / "text.pem").write_text("no key")
+    with pytest.raises(InvalidParameterError, match="is not a private key in PEM"):
+        sealed(RECORD, tmp_path / "text.pem")
+    other = written_key(tmp_path, ec.generate_private_key(ec.SECP256R1()))
+    with pytest.raises(InvalidParameterError, match="must be a key of Ed25519"):
+        sealed(RECORD, other)
+
+
+def test_without_cryptography_the_extra_is_named(tmp_path, monkeypatch):
+    key = written_key(tmp_path)
+    signed = sealed(RECORD, key)
+    load = builtins.__import__
+
+    def missing(name, *args, **options):
+        if name.startswith("cryptography"):
+            raise ImportError(name)
+        return load(name, *args, **options)
+
+    monkeypatch.setattr(builtins, "__import__", missing)
+    for attempt in (lambda: sealed(RECORD, key), lambda: check_seal(signed)):
+        with pytest.raises(MissingDependencyError, match=r"install `equipoise\[sign\]`|Install"):
+            attempt()
+
+
+def test_the_report_says_whether_results_were_edited(tmp_path):
+    (tmp_path / "loans.csv").write_text("sex,approved\n" + "F,1\nM,0\nM,1\nF,1\n" * 30)
+    plan = tmp_path / "audit.toml"
+    plan.write_text(
+        '[data]\npath = "loans.csv"\ngroup = "sex"\ny_pred = "approved"\n'
+        '[[check]]\nid = "gaps"\nquestion = "disparity"\nmetric = "selection_rate"\n'
+    )
+    results, page = tmp_path / "results.json", tmp_path / "report.html"
+    key = written_key(tmp_path)
+    arguments = ["audit", str(plan), "--json", str(results), "--sign", str(key), "--quiet"]
+    assert CliRunner().invoke(app, arguments).exit_code == 0
+    done = CliRunner().invoke(app, ["report", str(results), "--output", str(page)])
+    assert done.exit_code == 0
+    assert "the seal holds" in done.stderr
+    assert "edited after the audit" not in page.read_text()
+    results.write_text(results.read_text().replace('"n": 120', '"n": 121'))
+    done = CliRunner().invoke(app, ["report", str(results), "--output", str(page)])
+    assert "EDITED after the audit: findings" in done.stderr
+    assert "(edited after the audit)" in page.read_text()
+
+
+def test_results_nested_without_end_are_refused(tmp_path):
+    from equipoise.plans.dossier import load
+
+    (tmp_path / "x.json").write_text("[" * 200_000)
+    with pytest.raises(InvalidParameterError, match=r"nested too deeply|is not JSON"):
+        load(tmp_path / "x.json")

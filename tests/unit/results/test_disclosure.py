@@ -1,0 +1,209 @@
+"""Nothing that leaves the process tells the numbers of a few people."""
+
+import itertools
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+
+import equipoise as eq
+from equipoise._names import GroupName
+from equipoise.exceptions import InvalidParameterError
+from equipoise.plans.gate import junit_xml
+from equipoise.report.html import html_report
+from equipoise.results.disclosure import MIN_CELL, disclosed, withheld_groups, without
+from equipoise.results.finding import Decision, Finding
+from equipoise.results.result import AuditResult
+from equipoise.results.tables import table
+from equipoise.results.wording import finding_words
+from support.specimens import check, dossier, finding, result
+
+
+def named(n, reference="the population", **parts):
+    return finding(GroupName(parts.items()), 0.123456, 0.1, 0.2, n=n, reference=reference)
+
+
+def hidden(*findings, min_cell=MIN_CELL):
+    return sorted(withheld_groups([result(findings=findings)], min_cell))
+
+
+def test_a_small_group_and_the_next_smallest_are_withheld():
+    groups = [named(3, race="a"), named(40, race="b"), named(900, race="c")]
+    assert hidden(*groups) == ["race=a", "race=b"]
+    assert hidden(*groups, min_cell=1) == []
+    assert hidden(*groups, min_cell=3) == []
+
+
+def test_two_small_groups_hide_each_other_only_if_they_are_enough_together():
+    assert hidden(named(3, r="a"), named(4, r="b"), named(90, r="c")) == ["r=a", "r=b"]
+    assert hidden(named(1, r="a"), named(2, r="b"), named(90, r="c")) == ["r=a", "r=b", "r=c"]
+
+
+def test_a_group_is_withheld_where_its_parts_would_give_it_away():
+    findings = [
+        named(500, sex="f"),
+        named(500, sex="m"),
+        named(503, race="a"),
+        named(497, race="b"),
+        named(497, sex="f", race="a"),
+        named(3, sex="f", race="b"),
+        named(6, sex="m", race="a"),
+        named(494, sex="m", race="b"),
+    ]
+    assert len(hidden(*findings)) >= 4
+
+
+def test_a_group_that_is_small_for_one_metric_is_withheld_for_all():
+    tiny, whole = named(3, g="a"), named(12, g="a")
+    rest = [named(100, g="b"), named(200, g="c")]
+    groups = withheld_groups([result(findings=[tiny, *rest]), result(findings=[whole, *rest])])
+    assert "g=a" in groups
+
+
+def test_whatever_is_compared_with_a_withheld_group_is_withheld():
+    lines = [named(900, reference="race=a", race="b"), named(3, race="a"), named(800, race="c")]
+    shown = disclosed(result(findings=lines))
+    assert [f.withheld for f in shown.findings] == [True, True, True]
+
+
+def test_details_say_nothing_of_withheld_groups():
+    lines = [named(3, g="a"), named(40, g="b"), named(900, g="c")]
+    values = [{"group": f.group, "group_value": 0.5, "target_value": 0.4, "se": 0.1} for f in lines]
+    shown = result(findings=lines, details={"values": values}).disclosed()
+    assert [entry["group"] for entry in shown.details.values] == ["g=c"]
+    assert disclosed(shown) is shown
+
+
+def test_the_file_keeps_what_was_withheld():
+    lines = [named(3, g="a"), named(40, g="b"), named(900, g="c")]
+    shown = result(findings=lines).disclosed()
+    written = json.loads(json.dumps(shown.to_dict()))
+    first = written["findings"][0]
+    assert (first["withheld"], first["n"], first["estimate"]) == (True, None, None)
+    assert AuditResult.from_dict(written) == shown
+    assert shown.to_frame("pyarrow").column("n").to_pylist() == [None, None, 900]
+
+
+@pytest.mark.parametrize("write", [table, AuditResult._repr_html_])
+def test_text_has_no_number_of_a_withheld_group(write):
+    lines = [named(3, g="a"), named(40, g="b"), named(900, g="c")]
+    text = write(result(findings=lines).disclosed())
+    assert text.count("withheld") >= 2
+    assert text.count("0.123") == 1
+
+
+def test_the_page_and_the_gate_file_have_no_number_of_a_withheld_group():
+    lines = [named(3, g="a"), named(40, g="b"), named(900, g="c")]
+    whole = dossier(check("flag", result("flag", lines, details={"alternative": "greater"})))
+    page = html_report(whole)
+    assert "withheld" in page
+    assert "n = 3," not in page
+    assert html_report(whole.disclosed()) == page
+    untested = finding("g=d", n=3, decision=Decision.NOT_TESTED)
+    xml = junit_xml(dossier(check("flag", result("flag", [untested]))).disclosed().checks)
+    assert "Numbers are withheld" in xml
+    shown = whole.disclosed().checks[0].result
+    assert finding_words(shown.findings[0], shown) == "g=a: withheld"
+
+
+def test_a_withheld_finding_has_no_numbers():
+    with pytest.raises(InvalidParameterError, match="is withheld but has numbers"):
+        Finding(
+            group="g=a",
+            estimand="x",
+            decision=Decision.DETECTED,
+            n=0,
+            method="",
+            estimate=0.1,
+            withheld=True,
+        )
+
+
+def test_the_limit_is_a_count():
+    with pytest.raises(InvalidParameterError, match="`min_cell` must be"):
+        result().disclosed(min_cell=0)
+
+
+def test_results_in_memory_are_whole():
+    table = {"g": ["a"] * 3 + ["b"] * 40 + ["c"] * 60, "p": [0, 1] * 51 + [1]}
+    audit = eq.Audit(table, group="g", y_pred="p").disparity("selection_rate")
+    assert audit.findings[0].n == 3
+    assert audit.disclosed().findings[0].withheld
+
+
+@given(
+    counts=st.lists(st.integers(1, 30), min_size=12, max_size=12),
+)
+@settings(max_examples=60)
+def test_no_withheld_count_follows_from_the_printed_ones(counts):
+    levels = {"a": "xyz", "b": "uv", "c": "pq"}
+    cells = dict(zip(itertools.product(*levels.values()), counts, strict=True))
+    findings, columns = [], tuple(levels)
+    for size in (1, 2, 3):
+        for chosen in itertools.combinations(range(3), size):
+            for labels in itertools.product(*(levels[columns[k]] for k in chosen)):
+                n = sum(
+                    count
+                    for cell, count in cells.items()
+                    if all(cell[k] == label for k, label in zip(chosen, labels, strict=True))
+                )
+                parts = [(columns[k], label) for k, label in zip(chosen, labels, strict=True)]
+                findings.append(finding(GroupName(parts), 0.1, 0.0, 0.2, n=n))
+    shown = disclosed(result(findings=findings))
+    known = [f for f in shown.findings if not f.withheld]
+    inside = lambda f, cell: all(  # noqa: E731
+        cell[columns.index(column)] == label for column, label in f.group.parts
+    )
+    rows = [[float(inside(f, cell)) for cell in cells] for f in known] + [[1.0] * 12]
+    total = [float(f.n) for f in known] + [float(sum(counts))]
+    # An attacker who knows every printed count and the total cannot pin a withheld one down.
+    for f in shown.findings:
+        if f.withheld:
+            of_group = np.array([float(inside(f, cell)) for cell in cells])
+            ends = [
+                sign * linprog(sign * of_group, A_eq=rows, b_eq=total, method="highs").fun
+                for sign in (1.0, -1.0)
+            ]
+            assert ends[1] - ends[0] > 0.5
+
+
+def few(n=600):
+    """Three groups, one of three people."""
+    group = np.where(np.arange(n) < 3, "few", np.where(np.arange(n) < 250, "b", "a"))
+    chosen = (np.arange(n) % 10 < np.where(group == "a", 6, 3)).astype(int)
+    return {"g": group, "h": np.array(["u", "v"])[np.arange(n) // 10 % 2], "d": chosen}
+
+
+def test_tables_of_categories_do_not_tell_of_a_few_people():
+    found = eq.Audit(few(), group="g", y_pred="d").impact_ratios()
+    assert found.details["tables"][0]["n"] == [350, 247, 3]
+    (one,) = disclosed(found).details["tables"]
+    assert one["categories"] == ["g=a"]
+    assert one["columns"] == ["g"]
+    for column in ("n", "selected", "rate", "share", "estimate", "reading", "labels"):
+        assert len(one[column]) == 1
+    page = html_report(dossier(check("impact_ratios", found)))
+    assert ">247<" not in page
+
+
+def test_a_withheld_highest_rate_takes_its_table_along():
+    rows = few(40)
+    rows["g"] = np.where(np.arange(40) < 4, "few", np.where(np.arange(40) < 20, "b", "a"))
+    rows["d"] = np.where(rows["g"] == "few", 1, rows["d"])
+    found = eq.Audit(rows, group="g", y_pred="d").impact_ratios()
+    assert found.details["tables"][0]["highest"] == "g=few"
+    assert disclosed(found).details["tables"][0]["n"] == []
+    assert all(f.withheld for f in disclosed(found).findings)
+
+
+def test_subgroups_that_were_found_do_not_give_away_a_few_people():
+    audit = eq.Audit(few(), group="g", y_pred="d")
+    found = audit.discover("selection_rate", features=["g", "h"])
+    groups = frozenset(str(f.group) for f in found.findings)
+    left = without(found, groups, MIN_CELL)
+    assert found.details["rejected"]
+    assert left.details["rejected"] == []
+    assert "their numbers are withheld" in str(left)

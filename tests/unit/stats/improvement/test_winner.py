@@ -1,0 +1,44 @@
+"""The winner's gain: no correction without rivals, downwards with them, right in the middle."""
+
+import numpy as np
+import pytest
+
+from equipoise.stats.improvement.candidates import CandidateLines
+from equipoise.stats.improvement.winner import winner_gain
+
+
+def lines_of(estimate, rho=0.0, accuracy=None):
+    k = len(estimate)
+    correlation = np.full((k, k), rho)
+    np.fill_diagonal(correlation, 1.0)
+    return CandidateLines(
+        estimate=np.asarray(estimate, dtype=float),
+        se=np.ones(k),
+        df=np.full(k, 1e9),
+        correlation=correlation,
+        owner=np.arange(k),
+        accuracy=np.zeros(k, dtype=bool) if accuracy is None else accuracy,
+    )
+
+
+def test_a_winner_without_rivals_keeps_its_estimate():
+    assert winner_gain(lines_of([2.0]), rng=1) == pytest.approx(2.0, abs=0.01)
+
+
+def test_a_close_race_is_corrected_downwards_but_not_away():
+    close = winner_gain(lines_of([2.0, 1.9, 1.9]), rng=1)
+    assert -1.5 < close < 1.9
+    assert winner_gain(lines_of([2.0, 0.0, 0.0]), rng=1) > close
+
+
+def test_a_line_without_variation_has_nothing_to_correct():
+    lines = lines_of([2.0, 1.0])
+    still = CandidateLines(
+        estimate=lines.estimate,
+        se=np.array([0.0, 0.0]),
+        df=lines.df,
+        correlation=lines.correlation,
+        owner=lines.owner,
+        accuracy=lines.accuracy,
+    )
+    assert winner_gain(still, rng=1) == 2.0

@@ -1,0 +1,126 @@
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import sparse
+
+from equipoise.exceptions import InvalidParameterError
+from equipoise.stats.scores.multicalibration import (
+    ResidualCells,
+    _unit_sums,
+    multicalibration_test,
+)
+
+BINS = 40
+
+
+def rows(rng, n=600, shape=(2, 3)):
+    s = rng.beta(*shape, size=n)
+    return {
+        "pattern": rng.integers(4, size=n),
+        "s": s,
+        "y": (rng.random(n) < s).astype(float),
+        "w": rng.choice([1.0, 2.0], size=n),
+    }
+
+
+def sums(table, values):
+    place = table["pattern"] * BINS + np.minimum((table["s"] * BINS).astype(int), BINS - 1)
+    return np.bincount(place, values, minlength=4 * BINS).reshape(4, BINS)
+
+
+def around_score(table):
+    s, y, w = (table[name] for name in "syw")
+    v = s * (1 - s)
+    parts = (w * (y - s), w, w**2 * v, w * v, w**3 * v * (1 - 2 * s))
+    return ResidualCells.around_score(*(sums(table, part) for part in parts))
+
+
+def around_mean(table):
+    y, w = table["y"], table["w"]
+    return ResidualCells.around_mean(*(sums(table, part) for part in (w * y, w, w**2, w**3)))
+
+
+MEMBER = np.array([[1, 1, 0, 0], [0, 1, 1, 0], [0, 0, 0, 1]], dtype=bool)
+
+
+def test_statistics_are_largest_running_sums_over_rows(rng):
+    table = rows(rng)
+    found = multicalibration_test(around_score(table), MEMBER, n_cuts=BINS, rng=0)
+    for j, patterns in enumerate(MEMBER):
+        own = patterns[table["pattern"]]
+        s, y, w = (table[name][own] for name in "syw")
+        ends = np.arange(1, BINS + 1) / BINS
+        running = [np.sum((w * (y - s))[s < end]) for end in ends]
+        sd = np.sqrt(np.sum(w**2 * s * (1 - s)))
+        assert_allclose(found.statistic[j], np.max(np.abs(running)) / sd)
+        assert_allclose(found.gap[j], np.average(y - s, weights=w))
+        kish = np.sum(w * s * (1 - s)) ** 2 / np.sum(w**2 * s * (1 - s))
+        assert_allclose(found.information[j], kish)
+
+
+def test_parity_compares_with_everyone_at_the_same_score(rng):
+    table = rows(rng)
+    found = multicalibration_test(around_mean(table), MEMBER, rng=0)
+    bin_of = np.minimum((table["s"] * BINS).astype(int), BINS - 1)
+    m = np.array(
+        [
+            np.average(table["y"][bin_of == b], weights=table["w"][bin_of == b])
+            if (bin_of == b).any()
+            else 0.0
+            for b in range(BINS)
+        ]
+    )[bin_of]
+    own = MEMBER[0][table["pattern"]]
+    assert_allclose(found.gap[0], np.average((table["y"] - m)[own], weights=table["w"][own]))
+    everyone = multicalibration_test(around_mean(table), np.ones((1, 4), dtype=bool), rng=0)
+    assert not everyone.tested[0]
+    assert_allclose(everyone.gap, 0.0, atol=1e-12)
+
+
+def test_adjusted_p_values_are_at_least_single_ones_and_names_do_not_matter(rng):
+    cells = around_score(rows(rng))
+    found = multicalibration_test(cells, MEMBER, rng=0)
+    assert (found.p_value_adjusted >= found.p_value).all()
+    turned = ResidualCells.around_score(
+        *(
+            getattr(cells, name)[::-1]
+            for name in ("total", "weight", "variance", "variance_weighted_once", "third")
+        )
+    )
+    again = multicalibration_test(turned, MEMBER[::-1, ::-1], rng=0)
+    assert_allclose(again.p_value_adjusted[::-1], found.p_value_adjusted)
+
+
+def test_segments_without_information_are_not_tested(rng):
+    table = rows(rng, n=30)
+    found = multicalibration_test(around_score(table), MEMBER, rng=0)
+    assert not found.tested.any()
+    assert np.isnan(found.p_value_adjusted).all()
+
+
+def test_members_must_match_the_patterns(rng):
+    with pytest.raises(InvalidParameterError, match="one column for each of 4 patterns"):
+        multicalibration_test(around_score(rows(rng)), np.ones((2, 3)))
+
+
+def test_fewer_cuts_look_at_some_of_the_sums(rng):
+    cells = around_score(rows(rng))
+    merged = cells.in_cuts(5)
+    assert merged.total.shape == (4, 5)
+    running = np.cumsum(cells.total, axis=1)
+    for k in range(5):
+        assert np.isclose(running, np.cumsum(merged.total, axis=1)[:, [k]]).all(axis=0).any()
+    mass = merged.weight.sum(axis=0)
+    assert mass.max() < 2 * mass.mean()
+
+
+def test_multipliers_of_units_have_mean_zero_and_variance_and_third_moment_one():
+    part = SimpleNamespace(
+        total=np.zeros((1, 2)), units=sparse.csr_array([[1.0, 0.0], [2.0, 1.0], [0.0, 3.0]])
+    )
+    draws = _unit_sums(part, np.array([0]))(200_000, np.random.default_rng(0))[:, 0, :]
+    assert_allclose(draws.mean(axis=0), 0.0, atol=0.03)
+    assert_allclose((draws**2).mean(axis=0), [5.0, 10.0], rtol=0.02)
+    assert_allclose((draws**3).mean(axis=0), [9.0, 28.0], rtol=0.05)
