@@ -94,7 +94,7 @@ def presence(monkeypatch):
     monkeypatch.setitem(sys.modules, place, module)
     for block in code_of("add-a-question.md"):
         exec(block, vars(module))
-    monkeypatch.setattr(registry, "_REGISTERED", dict(registry.questions()))
+    monkeypatch.setattr(registry.questions(), "known", dict(registry.questions()))
     register(module.PRESENCE)
 
 

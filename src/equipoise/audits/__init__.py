@@ -1,41 +1,27 @@
-"""A question in, a result out: one folder for each family, registered here."""
+"""A question in, a result out: one folder for each family, registered here.
 
-from equipoise.audits.disparity.questions import (
-    CERTIFY,
-    DECOMPOSE,
-    DISPARITY,
-    FLAG,
-    IMPACT_RATIOS,
-)
-from equipoise.audits.disparity.questions_over_time import COMPARE, DISCOVER, MONITOR
-from equipoise.audits.effects.questions import POLICY, TREATMENT_EFFECTS
-from equipoise.audits.improvement.questions import DROP_TABLE, IMPROVABILITY, NECESSITY
-from equipoise.audits.inequality.questions import INEQUALITY
-from equipoise.audits.scores.questions import (
-    MARGINAL_OUTCOME,
-    MULTICALIBRATION,
-    PREDICTIVE_PARITY,
-    SCORE_QUALITY,
-)
-from equipoise.results.question import register
+A question is named by its place and read when it is first asked: one family does not load another.
+"""
 
-register(
-    DISPARITY,
-    FLAG,
-    CERTIFY,
-    COMPARE,
-    IMPACT_RATIOS,
-    MONITOR,
-    DISCOVER,
-    DECOMPOSE,
-    PREDICTIVE_PARITY,
-    MARGINAL_OUTCOME,
-    SCORE_QUALITY,
-    MULTICALIBRATION,
-    IMPROVABILITY,
-    NECESSITY,
-    DROP_TABLE,
-    INEQUALITY,
-    TREATMENT_EFFECTS,
-    POLICY,
+from equipoise.results.question import register_places
+
+register_places(
+    "equipoise.audits.disparity.questions:DISPARITY",
+    "equipoise.audits.disparity.questions:FLAG",
+    "equipoise.audits.disparity.questions:CERTIFY",
+    "equipoise.audits.disparity.questions_over_time:COMPARE",
+    "equipoise.audits.disparity.questions:IMPACT_RATIOS",
+    "equipoise.audits.disparity.questions_over_time:MONITOR",
+    "equipoise.audits.disparity.questions_over_time:DISCOVER",
+    "equipoise.audits.disparity.questions:DECOMPOSE",
+    "equipoise.audits.scores.questions:PREDICTIVE_PARITY",
+    "equipoise.audits.scores.questions:MARGINAL_OUTCOME",
+    "equipoise.audits.scores.questions:SCORE_QUALITY",
+    "equipoise.audits.scores.questions:MULTICALIBRATION",
+    "equipoise.audits.improvement.questions:IMPROVABILITY",
+    "equipoise.audits.improvement.questions:NECESSITY",
+    "equipoise.audits.improvement.questions:DROP_TABLE",
+    "equipoise.audits.inequality.questions:INEQUALITY",
+    "equipoise.audits.effects.questions:TREATMENT_EFFECTS",
+    "equipoise.audits.effects.questions:POLICY",
 )

@@ -13,11 +13,10 @@ from threading import RLock
 from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 from equipoise.audits.words import words_of
-from equipoise.data.cells import NotInCellsError
 from equipoise.data.frame import check_open
 from equipoise.data.query import Sent, recorded
 from equipoise.data.scan import answer
-from equipoise.data.table import Rows, Sums
+from equipoise.data.table import NotInCellsError, Rows, Sums
 from equipoise.exceptions import EquipoiseError, InvalidParameterError
 from equipoise.results.finding import Note
 from equipoise.results.result import AuditResult

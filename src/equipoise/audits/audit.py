@@ -10,16 +10,15 @@ from types import MethodType
 from typing import TYPE_CHECKING, Any
 
 from equipoise._typing import Missing
-from equipoise.audits.cells import cells
 from equipoise.data.arms import PREDICTED, with_effects
-from equipoise.data.cells import Cells, CellTable, read_cells
 from equipoise.data.groups import label_of
 from equipoise.data.roles import Roles
 from equipoise.data.table import Table
-from equipoise.results.question import find_question, questions
+from equipoise.results.question import find_question, load, questions
 from equipoise.results.result import AuditResult
 
 if TYPE_CHECKING:
+    from equipoise.audits import cells as summing
     from equipoise.audits.disparity import compare as comparison
     from equipoise.audits.disparity import decompose, gaps, impact_ratios
     from equipoise.audits.disparity import discover as discovery
@@ -28,8 +27,22 @@ if TYPE_CHECKING:
     from equipoise.audits.improvement import drop_table, improvability
     from equipoise.audits.inequality import inequality
     from equipoise.audits.scores import margins, multicalibration, parity, quality
+    from equipoise.data.cells import Cells
 
 __all__ = ["Audit"]
+
+
+class _Ask:
+    """Stands for a method until it is first used, then gives way to the function itself."""
+
+    def __init__(self, function: Callable[[str], Callable[..., Any]], name: str) -> None:
+        self.function = function
+        self.name = name
+
+    def __get__(self, audit: "Audit | None", owner: "type[Audit]") -> Callable[..., Any]:
+        function = self.function(self.name)
+        setattr(owner, self.name, function)
+        return function if audit is None else MethodType(function, audit)
 
 
 class Audit:
@@ -141,8 +154,6 @@ class Audit:
         if isinstance(effect_pred, Mapping):
             self.effect_preds = {label_of(arm): column for arm, column in effect_pred.items()}
 
-    cells = cells
-
     @classmethod
     def from_cells(cls, cells: "Cells | str | os.PathLike[str]") -> "Audit":
         """Return an audit of a table of which only the cells are known.
@@ -159,12 +170,15 @@ class Audit:
         -------
         Audit
         """
+        from equipoise.data.cells import Cells, CellTable, read_cells
+
         audit = cls.__new__(cls)
         audit.table = CellTable(cells if isinstance(cells, Cells) else read_cells(cells))
         audit.effect_preds = {}
         return audit
 
     if TYPE_CHECKING:
+        cells = summing.cells
         disparity = gaps.disparity
         flag = gaps.flag
         certify = gaps.certify
@@ -183,6 +197,8 @@ class Audit:
         inequality = inequality.inequality
         treatment_effects = treatment_effects.treatment_effects
         policy = policy.policy
+    else:
+        cells = _Ask(lambda name: load(f"equipoise.audits.cells:{name}"), "cells")
 
     def __getattr__(self, name: str) -> Callable[..., AuditResult]:
         """Return a question that was registered after this class was made."""
@@ -191,17 +207,5 @@ class Audit:
         raise AttributeError(f"'Audit' has no question or attribute {name!r}")
 
 
-class _Ask:
-    """Stands for a method until it is first used, then gives way to the function itself."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __get__(self, audit: Audit | None, owner: type[Audit]) -> Callable[..., AuditResult]:
-        function = find_question(self.name).function
-        setattr(owner, self.name, function)
-        return function if audit is None else MethodType(function, audit)
-
-
 for _name in questions():
-    setattr(Audit, _name, _Ask(_name))
+    setattr(Audit, _name, _Ask(lambda name: find_question(name).function, _name))

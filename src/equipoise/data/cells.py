@@ -22,7 +22,7 @@ from equipoise._checks import quoted, shown
 from equipoise._typing import BoolArray, FloatArray, IntArray
 from equipoise._version import __version__
 from equipoise.data.roles import Roles
-from equipoise.data.table import Rows, Sums, Table
+from equipoise.data.table import NotInCellsError, Rows, Sums, Table
 from equipoise.exceptions import DataError, InvalidParameterError
 from equipoise.moments import (
     MONOMIALS,
@@ -36,7 +36,6 @@ from equipoise.moments import (
 __all__ = [
     "CellTable",
     "Cells",
-    "NotInCellsError",
     "identity",
     "kinds_of",
     "read_cells",
@@ -52,10 +51,6 @@ CANDIDATES = 40
 """Cells that are looked at as partners of a withheld one."""
 
 _KINDS = {"integer": "int64", "number": "float64", "boolean": "bool_", "text": "string"}
-
-
-class NotInCellsError(InvalidParameterError):
-    """A question needs what a file of cells does not hold; the message goes on after its name."""
 
 
 def identity(sums: Sums) -> str | None:

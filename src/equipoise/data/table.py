@@ -18,12 +18,25 @@ import narwhals as nw
 from equipoise.data.columns import Needs, RoleColumns
 from equipoise.data.query import Sent
 from equipoise.data.roles import Roles
-from equipoise.exceptions import EquipoiseError
+from equipoise.exceptions import EquipoiseError, InvalidParameterError
 from equipoise.moments import CellMoments
 
-__all__ = ["KEY", "Needs", "Quantity", "Rows", "Sums", "Table", "label_combinations"]
+__all__ = [
+    "KEY",
+    "Needs",
+    "NotInCellsError",
+    "Quantity",
+    "Rows",
+    "Sums",
+    "Table",
+    "label_combinations",
+]
 
 KEY = "__eq_key"
+
+
+class NotInCellsError(InvalidParameterError):
+    """A question needs what a file of cells does not hold; the message goes on after its name."""
 
 
 def label_combinations(roles: tuple[str, ...]) -> list[tuple[int, ...]]:

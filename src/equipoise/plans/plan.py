@@ -414,7 +414,7 @@ def _check(table: object, number: int, source: _Source) -> PlannedCheck:
         raise InvalidParameterError(f"{source.name}: check {number} must be a [[check]] table.")
     question = table.get("question")
     known_questions = questions()
-    if question not in known_questions:
+    if not isinstance(question, str) or question not in known_questions:
         hint = nearest(question, known_questions) if isinstance(question, str) else ""
         raise InvalidParameterError(
             f"{source.line('check', 'question', number)}: `question` of check {number} must be one"

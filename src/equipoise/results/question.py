@@ -5,7 +5,7 @@ draws, plans or gates a result asks its question, and knows no question by name.
 """
 
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,15 @@ from equipoise.results.finding import Decision
 if TYPE_CHECKING:
     from equipoise.results.result import AuditResult
 
-__all__ = ["Question", "Section", "find_question", "load", "questions", "register"]
+__all__ = [
+    "Question",
+    "Section",
+    "find_question",
+    "load",
+    "questions",
+    "register",
+    "register_places",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,10 +114,30 @@ class Question:
     @property
     def function(self) -> Callable[..., Any]:
         """The function that answers."""
-        return load(self.answer)
+        function: Callable[..., Any] = load(self.answer)
+        return function
 
 
-_REGISTERED: dict[str, Question] = {}
+class _Registry(Mapping[str, Question]):
+    """Questions by name, in the order in which they were registered."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, Question | str] = {}
+
+    def __getitem__(self, name: str) -> Question:
+        found = self.known[name]
+        if isinstance(found, str):
+            found = self.known[name] = load(found)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.known)
+
+    def __len__(self) -> int:
+        return len(self.known)
+
+
+_REGISTERED = _Registry()
 
 
 def register(*given: Question) -> None:
@@ -120,10 +148,21 @@ def register(*given: Question) -> None:
     *given : Question
         A later question of the same name replaces an earlier one.
     """
-    _REGISTERED.update({question.name: question for question in given})
+    _REGISTERED.known.update({question.name: question for question in given})
 
 
-def questions() -> dict[str, Question]:
+def register_places(*places: str) -> None:
+    """Make questions known that are read when they are first asked.
+
+    Parameters
+    ----------
+    *places : str
+        ``"package.module:NAME"``; the question's name is the constant's, in lower case.
+    """
+    _REGISTERED.known.update({place.partition(":")[2].lower(): place for place in places})
+
+
+def questions() -> Mapping[str, Question]:
     """Return all questions by name, in the order in which they were registered."""
     importlib.import_module("equipoise.audits")
     return _REGISTERED
@@ -139,8 +178,7 @@ def find_question(name: str) -> Question:
     return known[name]
 
 
-def load(place: str) -> Callable[..., Any]:
+def load(place: str) -> Any:
     """Return what ``"package.module:name"`` names."""
     module, _, name = place.partition(":")
-    function: Callable[..., Any] = getattr(importlib.import_module(module), name)
-    return function
+    return getattr(importlib.import_module(module), name)
