@@ -476,8 +476,11 @@ def linear_covariance(moments: CellMoments, coefficients: list[Any]) -> FloatArr
     covariance = np.zeros((m, m))
     for a in range(p):
         for b in range(p):
-            kernel = moments.kernel(a, b)
-            term = coefficients[a].T @ (kernel @ coefficients[b])
+            if moments.cross is None and not sparse.issparse(coefficients[b]):
+                weighted = moments.product[:, a, b, None] * coefficients[b]
+            else:
+                weighted = moments.kernel(a, b) @ coefficients[b]
+            term = coefficients[a].T @ weighted
             covariance += term.toarray() if sparse.issparse(term) else np.asarray(term)
     return covariance
 

@@ -226,6 +226,9 @@ class AlikeGroups(Protocol):
     def correlation(self) -> FloatArray:
         """Correlation of the estimates of the groups that were compared."""
 
+    def intervals(self, level: float) -> tuple[FloatArray, FloatArray]:
+        """Marginal intervals of the groups that were compared."""
+
     def summaries(self, level: float) -> list[dict[str, Any]]:
         """Write how each group that was compared was compared."""
 

@@ -75,11 +75,6 @@ def _tested(alike: AlikeGroups) -> list[AlikeComparison]:
     return [one.comparison for one in alike.groups if one.comparison is not None]
 
 
-def _intervals(found: list[AlikeComparison], level: float) -> tuple[FloatArray, FloatArray]:
-    ends = [one.confidence_interval(level) for one in found]
-    return np.array([low for low, _ in ends]), np.array([high for _, high in ends])
-
-
 def _rejected(p: FloatArray, alpha: float) -> list[Decision]:
     return [Decision.DETECTED if one <= alpha else Decision.NOT_DETECTED for one in p]
 
@@ -118,7 +113,7 @@ def disparity_given(
     p, level, rule = raw, confidence_level, ""
     if simultaneous and len(found) > 1:
         p, level, rule = _together(alike, raw, confidence_level, rng)
-    low, high = _intervals(found, level)
+    low, high = alike.intervals(level)
     numbers = _Numbers(
         low=low,
         high=high,
@@ -194,7 +189,7 @@ def flag_given(
     }[alternative]
     rule = "bh" if adjust == "auto" else adjust
     p = adjusted_p_values(raw, rule)
-    ends = _intervals(found, confidence_level)
+    ends = alike.intervals(confidence_level)
     numbers = _Numbers(
         low=ends[0],
         high=ends[1],
@@ -264,7 +259,7 @@ def certify_given(
     within = np.maximum(special.ndtr(-up), special.ndtr(down))
     outside = 2.0 * np.minimum(special.ndtr(up), special.ndtr(-down))
     beyond = adjusted_p_values(np.minimum(outside, 1.0), "holm")
-    ends = _intervals(found, confidence_level)
+    ends = alike.intervals(confidence_level)
     numbers = _Numbers(
         low=ends[0],
         high=ends[1],

@@ -99,6 +99,11 @@ class LearnedGroups:
             influence = sum_by(self.unit, influence.T, int(self.unit.max()) + 1).T
         return correlations(influence @ influence.T)
 
+    def intervals(self, level: float) -> tuple[FloatArray, FloatArray]:
+        """Marginal intervals of the groups that were compared."""
+        ends = [one.tested.confidence_interval(level) for one in self.compared]
+        return np.array([one.low for one in ends]), np.array([one.high for one in ends])
+
     def summaries(self, level: float) -> list[dict[str, Any]]:  # noqa: ARG002  (one of two forms)
         """Write how well the learners predict for each group that was compared."""
         return [

@@ -29,6 +29,7 @@ from equipoise.stats.disparity.strata import (
     Strata,
     StratifiedComparison,
     StratumMeans,
+    stratified_intervals,
 )
 from equipoise.stats.multiplicity import correlations
 from equipoise.stats.small_samples import MIN_UNITS
@@ -437,6 +438,10 @@ class StratifiedGroups:
             levels.append(np.where(used, -slope[place] * centre[place], 0.0))
         columns = [np.column_stack(slopes), np.column_stack(levels)]
         return correlations(linear_covariance(moments, columns))
+
+    def intervals(self, level: float) -> tuple[FloatArray, FloatArray]:
+        """Marginal intervals of the groups that were compared."""
+        return stratified_intervals([one.tested for one in self.compared], level)
 
     def summaries(self, level: float) -> list[dict[str, Any]]:
         """Write how each group that was compared was compared."""

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy import sparse, special
 
-from equipoise._checks import check_finite, check_fraction, check_option, quoted
+from equipoise._checks import check_finite, check_option, quoted
 from equipoise._typing import AnyArray, BoolArray, FloatArray, IntArray, Scale, StratumWeights
 from equipoise.exceptions import GroupTooSmallError, InvalidParameterError
 from equipoise.moments import CellMoments, linear_covariance, merge_cells
@@ -33,11 +33,12 @@ from equipoise.stats.disparity.mantel_haenszel import (
     StratumCounts,
     generalised_test,
     quadratic_test,
+    score_intervals,
 )
 from equipoise.stats.disparity.pair_scores import outer_ends
 from equipoise.stats.pairs import Pairs
 from equipoise.stats.small_samples import MIN_UNITS, normal_root
-from equipoise.stats.summary import Interval
+from equipoise.stats.summary import Interval, normal_quantile
 
 __all__ = [
     "Strata",
@@ -45,6 +46,7 @@ __all__ = [
     "StratifiedDisparityTest",
     "StratumMeans",
     "stratified_disparity_test",
+    "stratified_intervals",
 ]
 
 GROUP, COMPARATOR, NEITHER = 1, 0, -1
@@ -672,8 +674,7 @@ class StratifiedComparison:
         -------
         low, high : float
         """
-        level = check_fraction("confidence_level", confidence_level)
-        critical = float(special.ndtri((1.0 + level) / 2.0))
+        critical = normal_quantile(confidence_level)
         if self._pair is not None:
             low, high = self._pair.interval(critical)
             return float(low[0]), float(high[0])
@@ -692,8 +693,7 @@ class StratifiedComparison:
         -------
         low, high : float
         """
-        level = check_fraction("confidence_level", confidence_level)
-        critical = float(special.ndtri((1.0 + level) / 2.0))
+        critical = normal_quantile(confidence_level)
         return self.sides.interval(critical, self.stratum_weights, self.scale)
 
     def __str__(self) -> str:
@@ -733,6 +733,38 @@ class StratifiedComparison:
             return None
         c = self.sides.counts
         return OnePair(Pairs.of(c.x1, c.n1, c.x0, c.n0, scale=self.scale))
+
+
+def stratified_intervals(
+    comparisons: Sequence[StratifiedComparison], confidence_level: float = 0.95
+) -> tuple[FloatArray, FloatArray]:
+    """Marginal intervals of many comparisons on one scale.
+
+    Parameters
+    ----------
+    comparisons : sequence of StratifiedComparison
+        Of one table; those with a stratified score are searched together.
+    confidence_level : float, default 0.95
+        Of each interval.
+
+    Returns
+    -------
+    low, high : array of shape (m,)
+        Those of `confidence_interval`, one by one.
+    """
+    low, high = np.empty(len(comparisons)), np.empty(len(comparisons))
+    scored = [k for k, one in enumerate(comparisons) if one.method == "stratified score"]
+    for k in sorted(set(range(len(comparisons))) - set(scored)):
+        low[k], high[k] = comparisons[k].confidence_interval(confidence_level)
+    if scored:
+        found = [comparisons[k] for k in scored]
+        low[scored], high[scored] = score_intervals(
+            [one.sides.counts for one in found],
+            [one.stratum_weights for one in found],
+            normal_quantile(confidence_level),
+            found[0].scale,
+        )
+    return low, high
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -789,8 +821,7 @@ class StratifiedDisparityTest:
         -------
         Interval
         """
-        ends = [one.confidence_interval(confidence_level) for one in self.comparisons]
-        return Interval(np.array([low for low, _ in ends]), np.array([high for _, high in ends]))
+        return Interval(*stratified_intervals(self.comparisons, confidence_level))
 
     def __str__(self) -> str:
         """Lines for people."""

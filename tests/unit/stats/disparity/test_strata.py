@@ -3,6 +3,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from equipoise.exceptions import GroupTooSmallError, InvalidParameterError
+from equipoise.stats.disparity import mantel_haenszel
 from equipoise.stats.disparity.mantel_haenszel import ChiSquare, PooledEstimate, StratumCounts
 from equipoise.stats.disparity.strata import Strata, stratified_disparity_test
 from equipoise.stats.pairs import Pairs
@@ -45,6 +46,21 @@ def test_the_interval_agrees_with_the_test():
         low, high = c.interval(1.959963984540054, w, scale)
         assert_allclose(abs(c.root(low, w, scale)), 1.959963984540054, rtol=1e-7)
         assert_allclose(abs(c.root(high, w, scale)), 1.959963984540054, rtol=1e-7)
+
+
+@pytest.mark.parametrize("scale", ["difference", "ratio"])
+@pytest.mark.parametrize("batch", [1, 5, 20_000])
+def test_intervals_searched_together_are_those_searched_alone(rng, monkeypatch, scale, batch):
+    monkeypatch.setattr(mantel_haenszel, "_BATCH", batch)
+    tables = [counts((0, 20, 0, 10)), counts((0, 20, 3, 10), (0, 5, 1, 9))]
+    for strata in (1, 2, 7, 30):
+        n = rng.integers(1, 40, (strata, 2))
+        x = rng.binomial(n, 0.3)
+        tables.append(counts(*zip(x[:, 0], n[:, 0], x[:, 1], n[:, 1], strict=True)))
+    weights = [one.overlap_weights for one in tables]
+    low, high = mantel_haenszel.score_intervals(tables, weights, 1.96, scale)
+    alone = [one.interval(1.96, w, scale) for one, w in zip(tables, weights, strict=True)]
+    assert_allclose(np.stack([low, high], axis=1), alone, rtol=1e-9, atol=1e-9)
 
 
 def test_strata_where_nothing_varies_add_no_evidence():
