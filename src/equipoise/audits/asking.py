@@ -76,7 +76,10 @@ def _in_words(result: _Result, audit: Any) -> _Result:
         result.question.own_strata or any(note.code == "survey-design" for note in notes)
     ):
         notes = (*notes, _STRATA_UNUSED)
-    return replace(result, words=words_of(audit.table.roles, metrics), notes=notes)
+    words = words_of(audit.table.roles, metrics)
+    # What a question itself says of its metric stays.
+    told = {**words.metrics, **result.words.metrics}
+    return replace(result, words=replace(words, metrics=told), notes=notes)
 
 
 def declare(method: Callable[..., Any], /, *args: Any, **options: Any) -> Asking[Any]:

@@ -3,18 +3,11 @@
 from collections.abc import Iterable
 from typing import Any, Literal
 
-from equipoise.data.metrics import METRICS, RateMetric, RealMetric
+from equipoise.data.metrics import METRICS, OPPOSITE, RateMetric, RealMetric
 from equipoise.data.roles import Roles
 from equipoise.results.words import Event, MetricWords, Words
 
-__all__ = ["words_of"]
-
-_OPPOSITE: dict[Event, Event] = {
-    "selected": "not_selected",
-    "not_selected": "selected",
-    "outcome": "no_outcome",
-    "no_outcome": "outcome",
-}
+__all__ = ["good_event", "words_of"]
 
 
 def words_of(roles: Roles, metrics: Iterable[str]) -> Words:
@@ -31,7 +24,7 @@ def words_of(roles: Roles, metrics: Iterable[str]) -> Words:
     -------
     Words
     """
-    favourable = _favourable(roles)
+    favourable = good_event(roles)
     selected, not_selected = _phrases(roles, "y_pred", favourable)
     outcome, no_outcome = _phrases(roles, "y_true", favourable)
     return Words(
@@ -46,7 +39,7 @@ def words_of(roles: Roles, metrics: Iterable[str]) -> Words:
     )
 
 
-def _favourable(roles: Roles) -> Event | None:
+def good_event(roles: Roles) -> Event | None:
     """Return the decision that is good for a person; without decisions, the outcome that is."""
     if roles.favourable is None:
         return None
@@ -107,8 +100,8 @@ def _better(metric: RateMetric, favourable: Event | None) -> Literal["higher", "
         return "higher" if metric.event == "right" else "lower"
     if favourable is None:
         return None
-    if metric.event in {favourable, _OPPOSITE[favourable]}:
+    if metric.event in {favourable, OPPOSITE[favourable]}:
         return "higher" if metric.event == favourable else "lower"
-    if metric.among == _OPPOSITE[favourable]:
+    if metric.among == OPPOSITE[favourable]:
         return metric.better
     return None

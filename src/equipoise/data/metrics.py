@@ -1,7 +1,7 @@
 """Metrics: pairs of row quantities (u, w) whose value in a group is E[u] / E[w]."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 import narwhals as nw
@@ -10,10 +10,18 @@ from equipoise._checks import nearest, quoted
 from equipoise.data.columns import Needs, RoleColumns
 from equipoise.exceptions import InvalidParameterError
 
-__all__ = ["METRICS", "AnyMetric", "Metric", "RateMetric", "RealMetric", "find_metric"]
+__all__ = ["METRICS", "OPPOSITE", "AnyMetric", "Metric", "RateMetric", "RealMetric", "find_metric"]
 
 Better: TypeAlias = Literal["higher", "lower"] | None
 Event: TypeAlias = Literal["selected", "not_selected", "outcome", "no_outcome", "right", "wrong"]
+
+OPPOSITE: dict[Event, Event] = {
+    "selected": "not_selected",
+    "not_selected": "selected",
+    "outcome": "no_outcome",
+    "no_outcome": "outcome",
+}
+"""What happened to those whom a decision or an outcome did not happen to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +77,13 @@ class RateMetric:
     among: Event | None = None
     better: Better = None
     synonyms: tuple[str, ...] = ()
+
+    def in_favour_of(self, good: Event | None) -> "RateMetric":
+        """Return the rate of the good event, where this is the rate of its opposite among all."""
+        if good is None or self.among is not None or OPPOSITE.get(self.event) != good:
+            return self
+        u = tuple(w - u for u, w in zip(self.u, self.w, strict=True))
+        return replace(self, u=u, event=good, better="higher")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -304,9 +319,9 @@ METRICS: dict[str, RateMetric | RealMetric] = {metric.name: metric for metric in
 """Every metric with a name; an entry here is all that a new one takes."""
 
 
-def find_metric(metric: str | Metric) -> AnyMetric:
+def find_metric(metric: str | AnyMetric) -> AnyMetric:
     """Return the metric of that name, or the metric itself."""
-    if isinstance(metric, Metric):
+    if isinstance(metric, (Metric, RateMetric, RealMetric)):
         return metric
     if not isinstance(metric, str):
         raise InvalidParameterError(

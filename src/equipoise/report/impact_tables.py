@@ -92,7 +92,7 @@ def _rates(table: dict[str, Any], limit: float, details: DisparityDetails) -> Pl
                 number(table["rate"][k]),
                 number(table["estimate"][k]),
                 _interval(table["low"][k], table["high"][k], table["estimate"][k]),
-                reading_words(table["reading"][k], limit, which=details.reference),
+                reading_words(table["verdict"][k], limit, which=details.reference),
             )
             for k, name in enumerate(table["categories"])
         ),

@@ -183,7 +183,7 @@ def test_tables_of_categories_do_not_tell_of_a_few_people():
     (one,) = disclosed(found).details["tables"]
     assert one["categories"] == ["g=a"]
     assert one["columns"] == ["g"]
-    for column in ("n", "selected", "rate", "share", "estimate", "reading", "labels"):
+    for column in ("n", "selected", "rate", "share", "estimate", "verdict", "labels"):
         assert len(one[column]) == 1
     page = html_report(dossier(check("impact_ratios", found)))
     assert ">247<" not in page

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypedDict
 
 import numpy as np
@@ -24,8 +24,10 @@ from equipoise.audits.asking import Asking
 from equipoise.audits.disparity.measure import Measured, measure
 from equipoise.audits.disparity.questions import DisparityDetails
 from equipoise.audits.disparity.survey import measure_survey
+from equipoise.audits.words import good_event, words_of
 from equipoise.data.groups import GroupTable, group_tables
-from equipoise.data.metrics import Metric
+from equipoise.data.metrics import Metric, RateMetric, find_metric
+from equipoise.data.roles import Roles
 from equipoise.data.table import Table
 from equipoise.exceptions import DataError, GroupTooSmallError, InvalidParameterError
 from equipoise.moments import merge_cells
@@ -33,6 +35,7 @@ from equipoise.results.estimand import Estimand
 from equipoise.results.finding import ConfidenceInterval, Decision, Finding, JointTest, Note
 from equipoise.results.formats import number
 from equipoise.results.result import AuditResult
+from equipoise.results.words import MetricWords, Words
 from equipoise.stats.disparity.category_means import CategoryMeans
 from equipoise.stats.disparity.contrasts import WilsonRate
 from equipoise.stats.disparity.extremes import (
@@ -92,7 +95,7 @@ class ExtremeTable(TypedDict):
     p_equal: list[float | None]
     p_below: list[float | None]
     certify_low: list[float | None]
-    reading: list[str | None]
+    verdict: list[str | None]
     excluded: list[str | None]
     highest: str | None
     critical: float | None
@@ -187,10 +190,17 @@ def compare_with_extreme(
     -------
     Measured, list of ComparedTable
     """
+    found = find_metric(metric)
+    counted = found
+    if isinstance(found, RateMetric) and asked.scale == "ratio":
+        # Ratios of a decision and of its opposite differ; the one that matters is the good one.
+        counted = found.in_favour_of(good_event(table.roles))
     if table.roles.strata is None:
-        measured = yield from measure(table, metric)
+        measured = yield from measure(table, counted)
     else:
-        measured, _ = yield from measure_survey(table, metric)
+        measured, _ = yield from measure_survey(table, counted)
+    if isinstance(counted, RateMetric) and counted is not found:
+        measured = _of_good_decision(measured, counted, table.roles)
     known = np.ones(len(measured.moments.n), dtype=np.bool_)
     for labels in measured.moments.labels:
         known &= ~np.isin(labels.astype(str), list(unknown))
@@ -198,6 +208,23 @@ def compare_with_extreme(
         raise DataError(f"No row has a known category: all labels are among {quoted(unknown)}.")
     tables = [_known(one, known) for one in group_tables(measured.moments, depth=asked.depth)]
     return measured, [_compare(measured, one, known, asked) for one in tables]
+
+
+def _of_good_decision(measured: Measured, counted: RateMetric, roles: Roles) -> Measured:
+    """Say that the good decision is counted, although the metric is named after the other."""
+    told = MetricWords(noun=counted.words, event=counted.event, better="higher")
+    people = words_of(roles, ()).phrase(counted.event)
+    note = Note(
+        code="good-decision-counted",
+        message=f"Counted are those who {people}, the decision that is good for a person: a ratio"
+        " of the other decision would say nothing about who is selected less often.",
+    )
+    return replace(measured, told=told, notes=(*measured.notes, note))
+
+
+def _told(measured: Measured) -> Words:
+    """Words that do not follow from the name of the metric."""
+    return Words(metrics={} if measured.told is None else {measured.name: measured.told})
 
 
 def _known(table: GroupTable, known: BoolArray) -> GroupTable:
@@ -509,6 +536,7 @@ def disparity_to_extreme(
         alpha=alpha,
         method=_methods(tables),
         n=int(measured.moments.n.sum()),
+        words=_told(measured),
         findings=extreme_findings(measured, tables, asked, numbers=numbers, level=confidence_level),
         joint=_all_equal(tables, null, alpha),
         notes=(*measured.notes, _CHOSEN, _family_note(tables, asked, confidence_level)),
@@ -582,6 +610,7 @@ def flag_extreme(
         alpha=alpha,
         method=_methods(tables),
         n=int(measured.moments.n.sum()),
+        words=_told(measured),
         findings=extreme_findings(measured, tables, asked, numbers=numbers, level=confidence_level),
         notes=(*measured.notes, _CHOSEN, _family_note(tables, asked, confidence_level)),
         details=_details(
@@ -666,6 +695,7 @@ def certify_extreme(
         alpha=alpha,
         method="comparisons with the best (Edwards and Hsu)",
         n=int(measured.moments.n.sum()),
+        words=_told(measured),
         findings=extreme_findings(measured, tables, asked, numbers=numbers, level=level),
         joint=_every_category(tables, limit, asked, alpha),
         notes=(
@@ -749,7 +779,7 @@ def _description(
         "p_equal": _numbers(equal),
         "p_below": _numbers(below),
         "certify_low": _numbers(bound),
-        "reading": words,
+        "verdict": words,
         "excluded": [
             one.reasons[k].code if k in one.reasons and not one.compared[k] else None
             for k in range(len(one.n))

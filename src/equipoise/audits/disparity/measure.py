@@ -17,6 +17,7 @@ from equipoise.data.table import Quantity, Rows, Sums, Table
 from equipoise.exceptions import DataError
 from equipoise.moments import CellMoments, transform_quantities
 from equipoise.results.finding import Note
+from equipoise.results.words import MetricWords
 from equipoise.stats.disparity.gaps import Units
 
 if TYPE_CHECKING:
@@ -79,6 +80,8 @@ class Measured:
         Of a stratified sample; the moments are then its own.
     zero_one : bool
         Whether a metric of a stratified sample is a rate.
+    told : MetricWords, optional
+        How the metric is told, where that does not follow from its name.
     """
 
     name: str
@@ -92,11 +95,12 @@ class Measured:
     notes: tuple[Note, ...] = ()
     design: "SurveyDesign | None" = None
     zero_one: bool = False
+    told: MetricWords | None = None
 
 
 def measure(
     table: Table,
-    metric: str | Metric,
+    metric: str | AnyMetric,
     *,
     reference: Mapping[str, Any] | None = None,
     rows: bool = True,
@@ -182,7 +186,7 @@ def _centre(moments: CellMoments) -> float:
     return float(f"{u.sum() / w.sum():.6g}")
 
 
-def read_units(table: Table, metric: str | Metric) -> Asking[Units]:
+def read_units(table: Table, metric: str | AnyMetric) -> Asking[Units]:
     """Read the rows of a metric, however many.
 
     Parameters

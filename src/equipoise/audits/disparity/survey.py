@@ -7,7 +7,7 @@ import numpy as np
 from equipoise._typing import AnyArray, FloatArray, IntArray
 from equipoise.audits.asking import Asking
 from equipoise.audits.disparity.measure import Measured, measure, read_units
-from equipoise.data.metrics import Metric
+from equipoise.data.metrics import AnyMetric
 from equipoise.data.table import Table
 from equipoise.exceptions import DataError
 from equipoise.moments import number_cells
@@ -20,7 +20,7 @@ MOST_CELLS = 2000
 """Cells of groups whose products are all held: strata make every pair of cells depend."""
 
 
-def measure_survey(table: Table, metric: str | Metric) -> Asking[tuple[Measured, SurveyDesign]]:
+def measure_survey(table: Table, metric: str | AnyMetric) -> Asking[tuple[Measured, SurveyDesign]]:
     """Sum a metric over the cells of a stratified sample.
 
     Parameters

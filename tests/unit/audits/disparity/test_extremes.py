@@ -6,6 +6,7 @@ import equipoise as eq
 from equipoise.exceptions import DataError, InvalidParameterError
 from equipoise.report.impact_tables import impact_tables, reading_words
 from equipoise.results.finding import Decision
+from equipoise.results.result import AuditResult
 from equipoise.results.wording import headline
 from equipoise.stats.disparity.extremes import compare_counts_with_extreme
 from equipoise.stats.disparity.impact import impact_ratio_test
@@ -53,7 +54,7 @@ def test_impact_ratios_are_disparities_to_the_highest_to_the_digit():
     assert first["selected"] == [30.0, 45.0, 52.0, 2.0]
     assert first["highest"] == "race=c"
     assert first["excluded"] == [None, None, None, "below-min-share"]
-    assert first["reading"] == ["not settled", "not settled", "not settled", None]
+    assert first["verdict"] == ["not settled", "not settled", "not settled", None]
     assert first["k"] == 3
     assert first["permutation_p"] is None
 
@@ -179,6 +180,46 @@ def test_one_level_may_be_shared_by_all_tables():
     assert own.joint.method == "all pairs, Bonferroni over 3 tables"
     assert "each of 3 tables by itself" in own.notes[-1].message
     assert "all 3 tables together" in shared.notes[-1].message
+
+
+@pytest.mark.parametrize("labels", ["numbers", "text", "text and a number", "truth values"])
+@pytest.mark.parametrize("roles", [{}, {"weight": "n"}, {"strata": "s"}])
+def test_ratios_are_of_the_decision_that_is_good_for_people(labels, roles):
+    denied = np.repeat([1, 0, 1, 0, 1, 0], [10, 90, 30, 70, 25, 75])
+    data = {"g": np.repeat(["a", "b", "c"], 100), "n": np.ones(300), "s": np.tile(["x", "y"], 150)}
+    approved = eq.Audit(data | {"y": 1 - denied}, group="g", y_pred="y", **roles)
+    words = np.where(denied == 1, "denied", "lent")
+    column, said = {
+        "numbers": (denied, {"favourable": 0}),
+        "text": (words, {"positive": "denied", "favourable": "lent"}),
+        "text and a number": (words, {"positive": "denied", "favourable": 0}),
+        "truth values": (denied == 1, {"favourable": 0}),
+    }[labels]
+    told = eq.Audit(data | {"y": column}, group="g", y_pred="y", **said, **roles)
+    limit = {"margin": 0.2, "reference": "highest", "scale": "ratio"}
+    for question, options in (
+        ("impact_ratios", {"companions": not roles}),
+        ("disparity", {"metric": "selection_rate", "reference": "highest", "scale": "ratio"}),
+        ("flag", {"metric": "selection_rate", "alternative": "less", **limit}),
+        ("certify", {"metric": "selection_rate", **limit}),
+    ):
+        right = getattr(approved, question)(**options)
+        result = getattr(told, question)(**options)
+        assert result.details["tables"] == right.details["tables"]
+        assert [f.estimate for f in result.findings] == [f.estimate for f in right.findings]
+        assert "good-decision-counted" in [note.code for note in result.notes]
+    assert result.details["tables"][0]["highest"] == "g=a"
+    # Differences of a decision and of its opposite are the same: the metric stays what it is.
+    gaps = told.disparity("selection_rate", reference="highest")
+    assert gaps.details["tables"][0]["highest"] == "g=b"
+
+
+def test_the_headline_of_ratios_counts_the_good_decision():
+    data = {"g": list("aaabbb") * 40, "denied": [1, 0, 0, 1, 1, 1] * 40}
+    result = eq.Audit(data, group="g", y_pred="denied", favourable=0).impact_ratios()
+    assert "0% of g: b and 66.7% of g: a have `denied` = 0" in headline(result)
+    again = AuditResult.from_dict(result.to_dict())
+    assert headline(again) == headline(result)
 
 
 def test_categories_without_a_comparison_say_why():
