@@ -75,3 +75,43 @@ def test_names_and_order_do_not_change_the_draws(case):
             columns={"race": "zz", "sick": "b", "visits": "a", "cost": "y", "called": "q"},
         )
         assert found == expected
+
+
+@pytest.mark.parametrize("each", [False, True], ids=["worst", "each"])
+@pytest.mark.parametrize("fitted", [False, True], ids=["ready", "fitted"])
+def test_attributes_apart_do_not_depend_on_names_or_order(fitted, each):
+    table = clinic()
+    table["sex"] = np.random.default_rng(5).choice(["f", "m"], size=900, p=[0.45, 0.55])
+    order = np.random.default_rng(1).permutation(900)
+    found = []
+    for races, sexes in (({}, {}), ({"a": "z", "b": "y", "c": "x"}, {"f": "w", "m": "k"})):
+        renamed = table | {
+            "race": np.array([races.get(v, v) for v in table["race"]]),
+            "sex": np.array([sexes.get(v, v) for v in table["sex"]]),
+        }
+        columns = ["race", "sex"]
+        if races:
+            renamed = {name: values[order] for name, values in renamed.items()}
+            renamed = {{"race": "zz", "sex": "aa"}.get(k, k): v for k, v in renamed.items()}
+            columns = ["aa", "zz"]
+        race, sex = ("zz", "aa") if races else ("race", "sex")
+        options = (
+            {"gap": "each", "reference": {race: races.get("a", "a"), sex: sexes.get("m", "m")}}
+            if each
+            else {}
+        )
+        audit = eq.Audit(renamed, group=columns, y_true="sick", y_score="cost", features=["visits"])
+        result = audit.improvability(
+            LogisticRegression() if fitted else "visits",
+            accuracy="accuracy",
+            accuracy_of="population",
+            fairness="selection_rate",
+            attributes="separately",
+            capacity=0.3,
+            n_splits=2,
+            n_resamples=199,
+            rng=1,
+            **options,
+        )
+        found.append((result.joint.p_value, sorted(f.p_value for f in result.findings)))
+    assert found[0] == found[1]

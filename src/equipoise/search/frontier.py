@@ -9,7 +9,7 @@ score predicts no group; `FeaturePath` leaves features out.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -105,9 +105,11 @@ def _gains(sample: TrainingSample) -> tuple[FloatArray, FloatArray]:
     weight = np.ones(len(sample.y)) if sample.weight is None else sample.weight
     accuracy = _change(sample.accuracy, sample, weight, np.zeros(len(sample.y), dtype=np.int64))
     gap = np.zeros(len(sample.y))
-    for utility, (high, low) in zip(sample.fairness, status_quo_directions(sample), strict=True):
-        side = np.where(sample.group == high, 1.0, np.where(sample.group == low, -1.0, 0.0))
-        gap += side * _change(utility, sample, weight, sample.group)
+    for group in sample.attributes or (sample.group,):
+        seen = replace(sample, group=group)
+        for utility, (high, low) in zip(sample.fairness, status_quo_directions(seen), strict=True):
+            side = np.where(group == high, 1.0, np.where(group == low, -1.0, 0.0))
+            gap += side * _change(utility, sample, weight, group)
     return accuracy, gap
 
 
@@ -441,8 +443,9 @@ class FeaturePath(BaseEstimator):  # type: ignore[misc]
         dict of str to ScoreAlgorithm
         """
         most = check_integer("max_left_out", self.max_left_out, low=1)
-        high, low = status_quo_directions(sample)[0]
-        first, second = (sample.X[sample.group == g] for g in (high, low))
+        group = sample.attributes[0] if sample.attributes else sample.group
+        high, low = status_quo_directions(replace(sample, group=group))[0]
+        first, second = (sample.X[group == g] for g in (high, low))
         spread = np.sqrt((first.var(axis=0) + second.var(axis=0)) / 2.0)
         apart = np.abs(first.mean(axis=0) - second.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
         order = np.argsort(-apart, kind="stable")

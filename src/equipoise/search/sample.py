@@ -70,6 +70,9 @@ class TrainingSample:
         Share of people that may be selected, if that is known.
     metrics : tuple of str
         Names of the utilities, accuracy first, if they have names.
+    attributes : tuple of array of shape (n,)
+        Where several attributes are judged separately, the group of each row for each of them
+        whose gap must shrink; `group` then holds the combinations.
 
     Examples
     --------
@@ -91,6 +94,7 @@ class TrainingSample:
     names: tuple[str, ...] = field(default=())
     capacity: float | None = None
     metrics: tuple[str, ...] = field(default=())
+    attributes: tuple[IntArray, ...] = field(default=())
 
     @classmethod
     def from_arrays(

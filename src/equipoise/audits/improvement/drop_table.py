@@ -11,6 +11,7 @@ from equipoise._checks import check_fraction, check_rng, nearest, quoted
 from equipoise._typing import FloatArray, IntArray, Rng
 from equipoise.audits.asking import Asking, question_method
 from equipoise.audits.improvement.candidates import selection_rule
+from equipoise.audits.improvement.gaps import check_groups
 from equipoise.audits.improvement.questions import DropDetails
 from equipoise.audits.improvement.rows import (
     SCORE_UTILITIES,
@@ -117,7 +118,7 @@ def drop_table(
         capacity_match="near",
         cutoff="estimated",
         n_resamples=0,
-        direction=None,
+        higher=(),
         alpha=1.0 - confidence_level,
         prefer="safe",
     )
@@ -201,10 +202,7 @@ def _dropped(rows: DecisionRows, features: Sequence[str] | None) -> list[str]:
         raise InvalidParameterError(
             "a feature can be left out only where there are at least two, and one is named."
         )
-    if len(rows.names) < 2:
-        raise InvalidParameterError(
-            f"a gap needs at least two groups; the table has only {rows.names[0]!r}."
-        )
+    check_groups(rows)
     return wanted
 
 

@@ -4,7 +4,7 @@ import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Literal, ParamSpec
+from typing import TYPE_CHECKING, Any, ParamSpec
 
 import numpy as np
 
@@ -14,16 +14,19 @@ from equipoise._checks import (
     check_number,
     check_option,
     check_rng,
-    nearest,
     quoted,
 )
 from equipoise._typing import (
     AccuracyOf,
+    AttributeRule,
     CapacityMatch,
     Choice,
     CutoffLaw,
+    FloatArray,
+    GapRule,
     ImprovementMethod,
     Inference,
+    IntArray,
     MarginScale,
     Preference,
     Rng,
@@ -35,6 +38,17 @@ from equipoise.audits.asking import Asking, question_method
 from equipoise.audits.improvement import report
 from equipoise.audits.improvement.candidates import selection_rule
 from equipoise.audits.improvement.distributed import PREDICTION, fit_and_predict, judged_there
+from equipoise.audits.improvement.gaps import (
+    check_groups,
+    gaps_between,
+    group_called,
+    held_note,
+    known_higher,
+    margins_of_gaps,
+    named_criteria,
+    pooled_gaps,
+    references_of,
+)
 from equipoise.audits.improvement.many import (
     FEWEST_CLUSTERS,
     compared_groups,
@@ -49,7 +63,6 @@ from equipoise.audits.improvement.rows import (
     DecisionRows,
     read_decisions,
     utility_name,
-    utility_words,
 )
 from equipoise.audits.improvement.trial import (
     FittedElsewhere,
@@ -68,7 +81,6 @@ from equipoise.search.sample import SelectionRule
 from equipoise.stats.improvement.frontier import combine_splits
 from equipoise.stats.improvement.test import (
     MIN_SUPPORT,
-    Direction,
     ImprovementQuestion,
     Margins,
 )
@@ -79,6 +91,8 @@ if TYPE_CHECKING:
 __all__ = ["Search", "concluded", "improvability", "search_for"]
 
 _Options = ParamSpec("_Options")
+SHARED = 10
+"""People who share a value of a feature, on average, where that it tells the group is no chance."""
 
 WORSE_WHEN_LARGER = {
     "fpr": "tnr",
@@ -103,6 +117,9 @@ def search_for(
     margin_scale: MarginScale = "relative",
     scale: Scale = "difference",
     air_floor: float | None = None,
+    gap: GapRule = "worst",
+    reference: str | Mapping[str, str] | None = None,
+    attributes: AttributeRule = "crossed",
     capacity: float | None = None,
     capacity_match: CapacityMatch = "near",
     cutoff: CutoffLaw = "estimated",
@@ -118,7 +135,7 @@ def search_for(
     combine: SplitRule = "median",
     accuracy_of: AccuracyOf = "group",
     inference: Inference = "bootstrap",
-    higher_group: str | None = None,
+    higher_group: str | Mapping[str, str] | None = None,
     min_group_size: int = 30,
     small_groups: SmallGroups = "leave_out",
     unlabelled: str | Sequence[float] | Sequence[str] | Mapping[str, float] | None = None,
@@ -156,15 +173,25 @@ def search_for(
         times 1 - loss must be kept.
     delta_accuracy, delta_fairness : float or dict, default 0
         How large an improvement must be: accuracy times 1 + delta (by group, if a dict), gap times
-        1 - delta (by fairness metric, if a dict).
+        1 - delta (by fairness metric, attribute or group, if a dict). Attributes or groups that
+        such a dict does not name need not improve; their gaps may grow by 0.01 at most.
     fairness_tolerance : float or dict, default 0
-        Amount by which a gap may exceed what is required, by fairness metric if a dict.
+        Amount by which a gap may exceed what is required; a dict as for `delta_fairness`.
     margin_scale : {"relative", "absolute"}
         Whether margins of accuracy are shares of the status quo's accuracy or amounts.
     scale : {"difference", "ratio"}
         Whether gaps are differences of rates or ratios of them (adverse impact).
     air_floor : float, optional
         With scale="ratio": also require every ratio of the candidate to be above this, say 0.8.
+    gap : {"worst", "each"}
+        Whether the largest gap between groups must shrink, or that of each group to the
+        `reference`.
+    reference : str or dict, optional
+        Group that the others are compared with; by attribute, if a dict. By default the largest
+        gap is that between any two groups.
+    attributes : {"crossed", "separately"}
+        With several group columns: whether groups are their combinations, or the groups of each
+        column, each column a requirement of its own.
     capacity : float, optional
         Share of people that may be selected; both rules are held to it.
     capacity_match : {"near", "randomise"}
@@ -196,9 +223,9 @@ def search_for(
         Whether accuracy must be kept in every group or overall.
     inference : {"bootstrap", "analytic"}
         Studentised bootstrap, or the normal law at once.
-    higher_group : str, optional
+    higher_group : str or dict, optional
         With two groups, the one known beforehand to have the higher fairness metric; else it is
-        read off the training rows.
+        read off the training rows. By attribute, if a dict; with gap="each", the reference.
     min_group_size : int, default 30
         Groups in which a metric rests on fewer rows are small. If fewer than two others remain,
         those of at least ten rows are compared after all, with a note.
@@ -259,6 +286,8 @@ def search_for(
     check_option("capacity_match", capacity_match, CapacityMatch)
     check_option("prefer", prefer, Preference)
     check_option("small_groups", small_groups, SmallGroups)
+    check_option("gap", gap, GapRule)
+    check_option("attributes", attributes, AttributeRule)
     least = check_integer("min_group_size", min_group_size, low=MIN_SUPPORT)
     if capacity is not None:
         check_fraction("capacity", capacity)
@@ -275,9 +304,9 @@ def search_for(
         inference=inference,
         indices=tuple(c for c in numbers if utility_name(metrics[c]) == INDEX),
     )
-    if method == "paper" and question.indices:
-        raise InvalidParameterError('method="paper" compares groups; use "signed" with an index.')
     table = self.table
+    separately = attributes == "separately" and len(table.roles.group) > 1
+    _check_paper(question, plain=not separately and gap == "worst" and reference is None)
     named = _named_candidates(candidate, candidates)
     ready = tuple(str(c) for c in named.values() if isinstance(c, str) and c in table.schema)
     if ready and len(ready) < len(named):
@@ -300,30 +329,39 @@ def search_for(
         capacity=capacity,
         unlabelled=unlabelled is not None,
         limits=limit_columns(unlabelled),
+        separately=separately,
     )
-    if len(rows.names) < 2:
-        raise InvalidParameterError(
-            f"a gap needs at least two groups; the table has only {rows.names[0]!r}."
-        )
+    check_groups(rows)
     notes = () if ready else _group_features(rows, table.roles.group, allow=allow_group_feature)
 
     def setting_of(rows: DecisionRows) -> Setting:
+        between = gaps_between(
+            rows,
+            numbers,
+            indices=question.indices,
+            gap=gap,
+            references=references_of(rows, reference, gap),
+        )
+        asked = margins_of_gaps(
+            rows, [utility_name(m) for m in metrics], between, delta_fairness, fairness_tolerance
+        )
+        plain = not separately and gap == "worst" and reference is None
         return Setting(
             rows=rows,
             metrics=metrics,
             logs=numbers if scale == "ratio" else (),
-            question=question,
+            question=question if plain else replace(question, between=asked.gaps),
             margins=Margins(
                 accuracy=_accuracy_margin(rows.names, accuracy_loss, delta_accuracy, question),
-                fairness=_by_metric("delta_fairness", delta_fairness, metrics, numbers),
-                tolerance=_by_metric("fairness_tolerance", fairness_tolerance, metrics, numbers),
+                fairness=asked.reductions,
+                tolerance=asked.tolerances,
                 floor=_floor(air_floor, scale),
             ),
             capacity=capacity,
             capacity_match=capacity_match,
             cutoff=cutoff,
             n_resamples=check_integer("n_resamples", n_resamples, low=99),
-            direction=_known_direction(rows.names, higher_group),
+            higher=known_higher(rows, between, higher_group),
             alpha=alpha,
             prefer=prefer,
             unlabelled=stated_limits(unlabelled, rows, fitted=not ready),
@@ -331,7 +369,8 @@ def search_for(
 
     setting = setting_of(rows)
     fitted = None
-    if rows.others is not None and judged_there(rules, metrics) and unlabelled is None:
+    there = unlabelled is None and not separately and judged_there(rules, metrics)
+    if rows.others is not None and there:
         (rule,) = rules.values()
         others, found = yield from fit_and_predict(setting, rows.others, rule)
         setting = setting_of(others)
@@ -353,6 +392,8 @@ def search_for(
         draws_iid=bool(draws_iid),
         min_group_size=least,
         small_groups=small_groups,
+        gap=gap,
+        references=references_of(setting.rows, reference, gap),
         direction_known=higher_group is not None or not ready or fitted is not None,
         notes=notes,
         rng=check_rng(rng),
@@ -383,6 +424,8 @@ class Search:
     rng: np.random.Generator
     seed: int | None
     fitted: FittedElsewhere | None = None
+    gap: GapRule = "worst"
+    references: tuple[int, ...] = ()
 
     def answer(self) -> AuditResult:
         """Judge, decide which groups are compared, test and report."""
@@ -437,15 +480,11 @@ class Search:
                 f"a metric rests on {size} rows of {name!r}; at least {self.min_group_size} are"
                 ' needed. Merge groups, or pass small_groups="leave_out" or "pool".'
             )
-        others = rows.pooled([rows.names.index(name) for name in small], "other")
-        margins = self.setting.margins
-        if not isinstance(margins.accuracy, (int, float)):
-            kept = [g for g, name in enumerate(rows.names) if name not in small]
-            gains = [margins.accuracy[g] for g in kept]
-            margins = replace(margins, accuracy=[*gains, max(margins.accuracy)])
+        others, made_of = rows.pooled([rows.names.index(name) for name in small], "other")
         pooled = replace(
             self,
-            setting=replace(self.setting, rows=others, margins=margins),
+            setting=pooled_gaps(self.setting, others, made_of),
+            references=tuple(k for k, old in enumerate(made_of) if set(old) & set(self.references)),
             small_groups="leave_out",
             rng=rng,
             notes=(
@@ -467,7 +506,7 @@ class Search:
         """Return what the report needs to know."""
         return report.Form(
             setting=self.setting,
-            criteria=_named_criteria(self.setting, groups),
+            criteria=named_criteria(self.setting, groups),
             groups=groups,
             combine=self.combine,
             confidence_level=self.confidence_level,
@@ -477,7 +516,9 @@ class Search:
             names=self.names,
             left_out=small or {},
             extra=extra or {},
-            notes=self.notes,
+            notes=(*self.notes, *held_note(self.setting, groups)),
+            gap=self.gap,
+            references=self.references,
         )
 
     def _together(self, rng: np.random.Generator) -> AuditResult:
@@ -612,6 +653,18 @@ def concluded(
 improvability = concluded(search_for, Search.answer, "improvability", search_for.__doc__)
 
 
+def _check_paper(question: ImprovementQuestion, *, plain: bool) -> None:
+    if question.method != "paper":
+        return
+    if question.indices:
+        raise InvalidParameterError('method="paper" compares groups; use "signed" with an index.')
+    if not plain:
+        raise InvalidParameterError(
+            'method="paper" compares two groups; use "signed" with a `reference`, gap="each" or'
+            ' attributes="separately".'
+        )
+
+
 def _check_bounded(metrics: Sequence[str | Metric], method: ImprovementMethod) -> None:
     own = [isinstance(m, Metric) or m in (*SCORE_UTILITIES, INDEX) for m in metrics]
     if any(own) or method == "paper":
@@ -664,18 +717,6 @@ def _criteria(
             known.append(utility_name(metric))
         numbers.append(known.index(utility_name(metric)))
     return tuple(metrics), tuple(dict.fromkeys(numbers))
-
-
-def _known_direction(names: tuple[str, ...], higher_group: str | None) -> Direction | None:
-    if higher_group is None:
-        return None
-    if higher_group not in names or len(names) != 2:
-        raise InvalidParameterError(
-            f"`higher_group` must be one of two groups, written as in the result; got"
-            f" {higher_group!r} among {quoted(names)}."
-        )
-    high = names.index(higher_group)
-    return high, 1 - high
 
 
 def _named_candidates(
@@ -757,39 +798,11 @@ def _accuracy_margin(
             )
         found = dict.fromkeys(names, 0.0)
         for group, value in given.items():
-            found[_group_called(str(group), names)] = sign * check_number(name, value)
+            found[group_called(str(group), names)] = sign * check_number(name, value)
         return list(found.values())
     if name == "accuracy_loss":
         check_number(name, given, low=0.0)
     return sign * check_number(name, given)
-
-
-def _group_called(name: str, names: tuple[str, ...]) -> str:
-    """Return the group of that name, written in full or by its value alone."""
-    matches = [known for known in names if name in (known, known.partition("=")[2])]
-    if len(matches) != 1:
-        raise InvalidParameterError(
-            f"there is no group {name!r}.{nearest(name, names)} Groups: {quoted(names)}."
-        )
-    return matches[0]
-
-
-def _by_metric(
-    name: str,
-    given: float | Mapping[str, float],
-    metrics: tuple[str | Metric, ...],
-    numbers: tuple[int, ...],
-) -> float | list[float]:
-    if not isinstance(given, Mapping):
-        return check_number(name, given)
-    known = [utility_name(metrics[c]) for c in numbers]
-    for metric in given:
-        if metric not in known:
-            raise InvalidParameterError(
-                f"`{name}` names {metric!r}, which is not asked of the gap."
-                f"{nearest(str(metric), known)} Fairness metrics: {quoted(known)}."
-            )
-    return [check_number(name, given.get(metric, 0.0)) for metric in known]
 
 
 def _floor(floor: float | None, scale: Scale) -> float | None:
@@ -802,25 +815,21 @@ def _floor(floor: float | None, scale: Scale) -> float | None:
 
 def _group_features(rows: DecisionRows, group: Sequence[str], *, allow: bool) -> tuple[Note, ...]:
     """Refuse features that are the group itself, by name or recoded."""
-    same = []
-    for name, values in zip(rows.feature_names, rows.X.T, strict=True):
-        if name in group:
-            same.append(name)
-            continue
-        levels = np.unique(values)
-        if len(levels) == len(rows.names):
-            pairs = np.unique(
-                np.column_stack([np.searchsorted(levels, values), rows.group]), axis=0
-            )
-            if len(pairs) == len(levels):
-                same.append(name)
+    whole = np.arange(len(rows.labels[0]))
+    levels = [np.unique(labels, return_inverse=True)[1] for labels in rows.labels]
+    attributes = [level[rows.group] for level in (whole, *levels)]
+    same = [
+        name
+        for name, values in zip(rows.feature_names, rows.X.T, strict=True)
+        if name in group or any(_tells(values, attribute) for attribute in attributes)
+    ]
     if not same:
         return ()
     if not allow:
         raise InvalidParameterError(
-            f"the feature {same[0]!r} is the group itself; a rule that uses it treats people"
-            " differently by group. Leave it out, or pass allow_group_feature=True, and the result"
-            " says so."
+            f"the feature {same[0]!r} is the group itself, or tells it; a rule that uses it treats"
+            " people differently by group. Leave it out, or pass allow_group_feature=True, and the"
+            " result says so."
         )
     return (
         Note(
@@ -830,25 +839,15 @@ def _group_features(rows: DecisionRows, group: Sequence[str], *, allow: bool) ->
     )
 
 
-def _named_criteria(setting: Setting, groups: Sequence[int]) -> tuple[report.Criterion, ...]:
-    """Requirements in the order of the tests: accuracy of the groups, then the gaps."""
-    names = [setting.rows.names[g] for g in groups]
-    both = " vs ".join(names) if len(names) == 2 else "all groups"
-    whose = ["everyone"] if setting.question.population else names
-    asked: list[tuple[int, str, Literal["accuracy", "fairness", "floor"]]] = [
-        *((0, group, "accuracy") for group in whose),
-        *((c, both, "fairness") for c in setting.question.fairness),
-    ]
-    if setting.margins.floor is not None:
-        asked += [(c, both, "floor") for c in setting.question.fairness]
-    metrics = setting.metrics
-    return tuple(
-        report.Criterion(
-            metric=utility_name(metrics[c]),
-            noun=utility_words(metrics[c]),
-            group=group,
-            kind=kind,
-            scale="ratio" if c in setting.logs else "difference",
-        )
-        for c, group, kind in asked
-    )
+def _tells(values: FloatArray, attribute: IntArray) -> bool:
+    """Whether a feature is an attribute recoded, a part of it, or finer than it.
+
+    It is constant in every group, as an indicator of one group is; or everybody who shares a value
+    shares the group, and values are shared by ten people on average.
+    """
+    known, level = np.unique(values, return_inverse=True)
+    if len(known) < 2 or len(known) > len(values) / SHARED:
+        return False
+    size = int(attribute.max()) + 1
+    pairs = len(np.unique(level * size + attribute))
+    return pairs in (len(known), len(np.unique(attribute)))

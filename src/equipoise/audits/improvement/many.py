@@ -12,7 +12,6 @@ from equipoise.audits.improvement.rows import utility_name
 from equipoise.audits.improvement.trial import (
     Setting,
     Trial,
-    margins_among,
     possible_directions,
     tested,
 )
@@ -99,16 +98,31 @@ def compared_groups(setting: Setting, trials: Sequence[Trial], least: int) -> Co
                     f"{metric!r} of the status quo rests on 0 {_units(setting)} of {names[g]!r} in"
                     f" the training part of split {number}"
                 )
-    kept = tuple(int(g) for g in np.flatnonzero(support >= least))
-    if len(kept) < 2:
-        kept = tuple(int(g) for g in np.flatnonzero(support >= MIN_SUPPORT))
+    kept: list[int] = []
+    testable_blocks = []
+    for block in setting.rows.blocks:
+        enough = [g for g in block if support[g] >= least]
+        if len(enough) < 2:
+            enough = [g for g in block if support[g] >= MIN_SUPPORT]
+        testable_blocks.append(len(enough) >= 2)
+        kept += enough
     small = {names[g]: int(support[g]) for g in range(size) if g not in kept}
     worst = int(np.argmin(support))
+    gone = [gap.reference for gap in setting.question.between if gap.reference not in (None, *kept)]
+    if gone:
+        worst = int(gone[0] or 0)
+    elif not all(testable_blocks):
+        block = setting.rows.blocks[testable_blocks.index(False)]
+        worst = min(block, key=lambda g: int(support[g]))
     reason = (
         f"{where[worst]}; at least {MIN_SUPPORT} are needed. Merge groups, raise the capacity, or"
         " use more data."
     )
-    return ComparedGroups(groups=kept, small=small, reason=reason[:1].upper() + reason[1:])
+    return ComparedGroups(
+        groups=() if gone or not all(testable_blocks) else tuple(kept),
+        small=small,
+        reason=reason[:1].upper() + reason[1:],
+    )
 
 
 def _units(setting: Setting) -> str:
@@ -135,8 +149,8 @@ def _lines(
     return candidate_lines(
         trial.estimates.among(groups).on_log_scale(setting.logs),
         directions=possible_directions(setting, trial, groups),
-        question=setting.question,
-        margins=margins_among(setting, groups) if margins is None else margins,
+        question=setting.question_among(groups),
+        margins=setting.margins_among(groups) if margins is None else margins,
     )
 
 
@@ -278,8 +292,8 @@ def _sufficiency(
         }
     }
     if draws_iid and lines.n_candidates == len(fails):
-        c = setting.question.fairness[0]
-        gap = float(np.ptp(trial.estimates.value[c, 0, list(groups)]))
+        first = setting.question_among(groups).gaps(len(groups))[0]
+        gap = first.size(trial.estimates.value[first.criterion, 0, list(groups)])
         bounds = random_search_bounds(lines, gap=gap, alpha=setting.alpha, rng=rng)
         found["random_search"] = {
             "n_drawn": bounds.n_drawn,
@@ -308,8 +322,12 @@ def shown_frontier(
     """
     level = setting.alpha / (2.0 if len(trials) > 1 else 1.0)
     steps = []
+    gaps = setting.question_among(groups).gaps(len(groups))
+    asked = setting.margins_among(groups)
+    held = any(gap.held for gap in gaps)
+    free = replace(asked, accuracy=0.0, fairness=0.0, floor=None) if held else Margins()
     for trial in trials:
-        lines = _lines(setting, trial, groups, Margins())
+        lines = _lines(setting, trial, groups, free)
         ways = lines.n_candidates // (trial.estimates.value.shape[1] - 1)
         steps.append(
             [

@@ -1,7 +1,6 @@
 """The three steps of a necessity argument in one result that a court can read."""
 
 from dataclasses import fields
-from itertools import combinations
 
 import numpy as np
 from scipy import special
@@ -13,11 +12,13 @@ from equipoise.audits.improvement.questions import (
     improvability_headline,
 )
 from equipoise.audits.improvement.rows import utility_name, utility_words
+from equipoise.audits.improvement.trial import Setting
 from equipoise.results.details import details_of
 from equipoise.results.estimand import Estimand
 from equipoise.results.finding import ConfidenceInterval, Decision, Finding
 from equipoise.results.formats import number, p_value
 from equipoise.results.result import AuditResult
+from equipoise.stats.improvement.test import Direction
 from equipoise.stats.improvement.utilities import UtilityEstimates, standard_error
 
 __all__ = ["necessity"]
@@ -76,12 +77,10 @@ def _disparities(
     """The largest gap of each fairness metric under the status quo, whichever two groups it is."""
     setting = search.setting
     found = []
-    for c in setting.question.fairness:
-        if c in setting.question.indices:
-            continue
+    for c, compared, tries in _compared(setting, groups):
         name, words = (f(setting.metrics[c]) for f in (utility_name, utility_words))
         pairs = []
-        for g, h in combinations(groups, 2):
+        for g, h in compared:
             contrast = np.zeros(estimates.value.size)
             contrast[estimates.position(c, 0, g)] = 1.0
             contrast[estimates.position(c, 0, h)] = -1.0
@@ -92,11 +91,11 @@ def _disparities(
             continue
         # Which two groups is not known beforehand: Bonferroni over all pairs.
         ps = [
-            min(2.0 * len(pairs) * special.ndtr(-gap / se), 1.0) if se else 1.0
+            min(2.0 * tries * special.ndtr(-gap / se), 1.0) if se else 1.0
             for gap, se, _, _ in pairs
         ]
         gap, se, high, low = pairs[int(np.argmin(ps))]
-        tail = (1.0 - search.confidence_level) / (2.0 * len(pairs))
+        tail = (1.0 - search.confidence_level) / (2.0 * tries)
         reach = -special.ndtri(tail) * se
         p = float(min(ps))
         found.append(
@@ -104,7 +103,9 @@ def _disparities(
                 group=setting.rows.names[low],
                 estimand=Estimand(name, "gap", scale="difference", noun=words),
                 decision=Decision.DETECTED if p <= result.alpha else Decision.NOT_DETECTED,
-                n=int(setting.rows.group_sizes[groups].sum()),
+                n=int(
+                    setting.rows.group_sizes[sorted({g for pair in compared for g in pair})].sum()
+                ),
                 method="normal law, Bonferroni over all pairs of groups",
                 estimate=-gap,
                 ci=ConfidenceInterval(
@@ -113,10 +114,27 @@ def _disparities(
                     confidence_level=search.confidence_level,
                 ),
                 p_value=p,
-                p_value_raw=p / len(pairs),
+                p_value_raw=p / tries,
                 reference=setting.rows.names[high],
             )
         )
+    return found
+
+
+def _compared(setting: Setting, groups: list[int]) -> list[tuple[int, list[Direction], int]]:
+    """Return the pairs of groups behind each gap, and how many are looked at in its attribute."""
+    found = []
+    gaps = setting.question.gaps(len(setting.rows.names))
+    for block in setting.rows.blocks:
+        for c in setting.question.fairness:
+            mine = [
+                [(g, h) for g, h in gap.pairs if g < h and g in groups and h in groups]
+                for gap in gaps
+                if gap.criterion == c and set(gap.groups) <= set(block)
+            ]
+            tries = sum(map(len, mine))
+            if c not in setting.question.indices:
+                found += [(c, pairs, tries) for pairs in mine]
     return found
 
 

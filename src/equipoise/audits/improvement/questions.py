@@ -32,6 +32,10 @@ SECTION = Section(
 )
 
 
+MOST_TOLD = 3
+"""Gaps that a headline tells one by one."""
+
+
 class Curve(TypedDict):
     """P-values of ever larger improvements."""
 
@@ -49,6 +53,10 @@ class ImprovementDetails(Details):
         The accuracy metric, and how a person says it.
     fairness, groups : list of str
         Metrics whose gap counts; the groups.
+    gap : str
+        Whether the worst gap or each must shrink.
+    attributes, reference : list of str
+        Attributes that are judged separately; groups that the others are compared with.
     groups_left_out : dict
         Groups too small to be compared, with the rows that a metric rests on.
     capacity, cutoff, combine, margin_scale, scale : optional
@@ -93,6 +101,9 @@ class ImprovementDetails(Details):
     noun: str = ""
     fairness: list[str] = field(default_factory=list)
     groups: list[str] = field(default_factory=list)
+    gap: str = "worst"
+    attributes: list[str] = field(default_factory=list)
+    reference: list[str] = field(default_factory=list)
     groups_left_out: dict[str, int] = field(default_factory=dict)
     capacity: float | None = None
     cutoff: str | None = None
@@ -240,6 +251,10 @@ def _shown(result: AuditResult, details: ImprovementDetails, test: str) -> str:
         loss = details.accuracy_loss
         amount = f"{loss:.3g}" if details.margin_scale == "absolute" else f"{loss:.1%}"
         kept = f"loses at most {amount} of {details.noun}"
+    rows = details.splits[0]["criteria"] if details.splits else []
+    held = [str(row["criterion"]) for row in rows if row.get("kind") == "held"]
+    if held:
+        kept += f", and keeps the {', the '.join(held)} within what is tolerated"
     share = ""
     if "different-share" in codes:
         now, then = details.shares["status_quo"], details.shares["candidate"]
@@ -257,19 +272,31 @@ def _shown(result: AuditResult, details: ImprovementDetails, test: str) -> str:
 def _gap_words(details: ImprovementDetails) -> str:
     """Name the first gap, what it was and is, and what is shown of the difference."""
     kinds = [row.get("kind") for split in details.splits[:1] for row in split["criteria"]]
-    if "fairness" not in kinds:
+    places = [k for k, kind in enumerate(kinds) if kind == "fairness"]
+    if not places:
         return "gap"
-    place = kinds.index("fairness")
-    words = str(details.splits[0]["criteria"][place]["criterion"])
+    # Several attributes or groups are told one by one; several metrics by the first.
+    several = details.gap == "each" or bool(details.attributes)
+    words = [_narrowed(details, place) for place in places[: MOST_TOLD if several else 1]]
+    told = ", the ".join(words)
+    if several and len(places) > MOST_TOLD:
+        told += f" and {len(places) - MOST_TOLD} more"
     shown = details.deltas.get("fairness")
     least = f"at least {shown:.0%}" if shown else ""
-    if details.scale == "difference":
-        ends = [
-            float(np.median([split["criteria"][place][rule] for split in details.splits]))
-            for rule in ("a0", "a1")
-        ]
-        words += f" from {number(ends[0])} to {number(ends[1])}"
-    return f"{words} (by {least})" if least else words
+    each = " each" if several and len(places) > 1 else ""
+    return f"{told} (by {least}{each})" if least else told
+
+
+def _narrowed(details: ImprovementDetails, place: int) -> str:
+    """Name one gap, what it was and is."""
+    words = str(details.splits[0]["criteria"][place]["criterion"])
+    if details.scale != "difference":
+        return words
+    ends = [
+        float(np.median([split["criteria"][place][rule] for split in details.splits]))
+        for rule in ("a0", "a1")
+    ]
+    return f"{words} from {number(ends[0])} to {number(ends[1])}"
 
 
 def _several(result: AuditResult, details: ImprovementDetails) -> str:

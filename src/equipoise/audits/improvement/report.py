@@ -8,11 +8,11 @@ from typing import Any, Literal
 import numpy as np
 from scipy import special
 
-from equipoise._typing import SplitRule
+from equipoise._typing import GapRule, SplitRule
 from equipoise.audits.improvement.candidates import described
 from equipoise.audits.improvement.questions import Curve, ImprovementDetails
 from equipoise.audits.improvement.rows import of_score
-from equipoise.audits.improvement.trial import Setting, Trial, directions_of, margins_among
+from equipoise.audits.improvement.trial import Setting, Trial, directions_of
 from equipoise.audits.improvement.unlabelled import Unlabelled
 from equipoise.results.estimand import Estimand, EstimandKind
 from equipoise.results.finding import ConfidenceInterval, Decision, Finding, JointTest, Note
@@ -27,6 +27,8 @@ from equipoise.stats.improvement.frontier import (
 )
 from equipoise.stats.improvement.test import (
     CriterionTest,
+    Direction,
+    Gap,
     ImprovementTest,
     Margins,
     requirements,
@@ -54,15 +56,18 @@ class Criterion:
     metric: str
     noun: str
     group: str
-    kind: Literal["accuracy", "fairness", "floor"]
+    kind: Literal["accuracy", "fairness", "held", "floor"]
     scale: Literal["difference", "ratio"] = "difference"
+    members: tuple[int, ...] = ()
+    one_of_several: bool = False
 
     @property
     def words(self) -> str:
         """Name the requirement."""
-        if self.kind == "floor":
-            return f"smallest {self.noun} ratio"
-        return f"{self.noun} of {self.group}" if self.kind == "accuracy" else f"{self.noun} gap"
+        if self.kind == "accuracy":
+            return f"{self.noun} of {self.group}"
+        what = f"smallest {self.noun} ratio" if self.kind == "floor" else f"{self.noun} gap"
+        return f"{what} of {self.group}" if self.one_of_several else what
 
     @property
     def estimand(self) -> Estimand:
@@ -108,6 +113,8 @@ class Form:
     left_out: Mapping[str, int] = field(default_factory=dict)
     extra: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[Note, ...] = ()
+    gap: GapRule = "worst"
+    references: tuple[int, ...] = ()
 
     @property
     def null(self) -> str:
@@ -144,10 +151,10 @@ class Form:
 
     def rows_of(self, criterion: Criterion) -> int:
         """Return how many rows a requirement rests on."""
-        sizes, names = self.setting.rows.group_sizes, self.setting.rows.names
-        if criterion.group in names:
-            return int(sizes[names.index(criterion.group)])
-        return int(sizes[list(self.groups)].sum() if self.groups else sizes.sum())
+        rows = self.setting.rows
+        if not criterion.members:
+            return rows.n_labelled
+        return int(rows.group_sizes[list(criterion.members)].sum())
 
 
 def not_tested(form: Form, note: Note) -> AuditResult:
@@ -170,7 +177,7 @@ def not_tested(form: Form, note: Note) -> AuditResult:
         alternative="the candidate is a less discriminatory alternative",
         alpha=form.setting.alpha,
         method=form.method(0),
-        n=int(form.setting.rows.group_sizes.sum()),
+        n=form.setting.rows.n_labelled,
         findings=findings,
         joint=JointTest(
             null=form.null,
@@ -208,7 +215,7 @@ def result(form: Form, splits: Sequence[JudgedTrial], p_value: float | None = No
         alternative="the candidate is a less discriminatory alternative",
         alpha=alpha,
         method=form.method(len(splits)),
-        n=int(form.setting.rows.group_sizes.sum()),
+        n=form.setting.rows.n_labelled,
         findings=tuple(_finding(form, splits, k) for k in range(len(form.criteria))),
         joint=joint,
         notes=(*form.setting.rows.notes, *form.notes, *remarks(form, splits, limit)),
@@ -282,7 +289,10 @@ def _details(
     return ImprovementDetails(
         metric=form.criteria[0].metric,
         noun=form.criteria[0].noun,
-        fairness=[c.metric for c in form.criteria if c.kind == "fairness"],
+        fairness=list(dict.fromkeys(c.metric for c in form.criteria if c.kind == "fairness")),
+        gap=form.gap,
+        attributes=[attribute.name for attribute in setting.rows.separate],
+        reference=[setting.rows.names[g] for g in form.references],
         groups=[setting.rows.names[g] for g in form.groups],
         groups_left_out=dict(form.left_out),
         capacity=setting.capacity,
@@ -327,14 +337,13 @@ def _shares(form: Form, splits: Sequence[JudgedTrial]) -> dict[str, Any]:
     for split in splits:
         trial = split.trial
         weight, count = setting.weight(trial.part), setting.count(trial.part)
-        code = setting.rows.group[trial.part]
-        mass = np.ones(len(code)) if weight is None else weight
+        mass = np.ones(len(trial.part)) if weight is None else weight
         mass = mass if count is None else mass * count
         overall.append([rule.share(weight, count) for rule in trial.rules])
-        size = np.bincount(code, weights=mass, minlength=len(setting.rows.names))
+        size = setting.rows.by_group(mass, trial.part)
         by_group.append(
             [
-                np.bincount(code, weights=mass * rule.chance, minlength=len(size))
+                setting.rows.by_group(mass * rule.chance, trial.part)
                 / np.where(size > 0, size, 1.0)
                 for rule in trial.rules
             ]
@@ -369,24 +378,22 @@ def _reduction(form: Form, splits: Sequence[JudgedTrial]) -> float | None:
 
     One-sided at the level of the test; over splits, the median of bounds at half of it.
     """
-    question = form.setting.question
+    question = form.setting.question_among(form.groups)
     if question.method == "paper":
         return None
     level = form.setting.alpha / (2.0 if len(splits) > 1 else 1.0)
     lows = []
     for split in splits:
         estimates, known = split.evidence.estimates, split.evidence.directions
-        seen = [
-            _seen(estimates, c) if way is None else way
-            for c, way in zip(question.fairness, known, strict=True)
-        ]
-        tries = 1 if known[0] is not None else estimates.n_groups * (estimates.n_groups - 1)
+        between = question.gaps(estimates.n_groups)
+        seen = _seen(estimates, between, known)
+        tries = 1 if known[0] is not None else len(between[0].pairs)
         gaps = [
             asked
             for asked in requirements(
                 estimates, directions=seen, question=question, margins=Margins()
             )
-            if asked.group is None
+            if asked.gap is not None
         ]
         bounds = [line.at(estimates, 0.0) for line in gaps[0].lines]
         lows.append(min(e + special.ndtri(level / tries) * se for e, se in bounds))
@@ -395,20 +402,15 @@ def _reduction(form: Form, splits: Sequence[JudgedTrial]) -> float | None:
 
 def _for_planning(form: Form, splits: Sequence[JudgedTrial]) -> dict[str, Any] | None:
     """Return the requirements of the first split and their covariance for one test row."""
-    question, first = form.setting.question, splits[0]
+    question, first = form.setting.question_among(form.groups), splits[0]
     if question.method == "paper":
         return None
     estimates = first.evidence.estimates
     lines = candidate_lines(
         estimates,
-        directions=[
-            [
-                _seen(estimates, c) if way is None else way
-                for c, way in zip(question.fairness, first.evidence.directions, strict=True)
-            ]
-        ],
+        directions=[_seen(estimates, question.gaps(estimates.n_groups), first.evidence.directions)],
         question=question,
-        margins=margins_among(form.setting, form.groups),
+        margins=form.setting.margins_among(form.groups),
     )
     varies = np.flatnonzero(lines.se > 0)
     used = lines.of(varies)
@@ -420,9 +422,14 @@ def _for_planning(form: Form, splits: Sequence[JudgedTrial]) -> dict[str, Any] |
     }
 
 
-def _seen(estimates: UtilityEstimates, criterion: int) -> tuple[int, int]:
-    values = estimates.value[criterion, 0, : estimates.n_groups]
-    return int(np.argmax(values)), int(np.argmin(values))
+def _seen(
+    estimates: UtilityEstimates, gaps: Sequence[Gap], known: Sequence[Direction | None]
+) -> list[Direction]:
+    """Return the direction of every gap: as known, or as seen on the rows at hand."""
+    return [
+        gap.direction(estimates.value[gap.criterion, 0]) if way is None else way
+        for gap, way in zip(gaps, known, strict=True)
+    ]
 
 
 def _split_record(form: Form, number: int, split: JudgedTrial) -> dict[str, Any]:
@@ -460,7 +467,7 @@ def _split_record(form: Form, number: int, split: JudgedTrial) -> dict[str, Any]
 
 def _curves(form: Form, splits: Sequence[JudgedTrial]) -> dict[str, DeltaCurve]:
     """Largest improvement of each kind; accuracy only where a gain can be expressed."""
-    question = form.setting.question
+    question = form.setting.question_among(form.groups)
     evidence = [split.evidence for split in splits]
     names = [c.group for c in form.criteria if c.kind == "accuracy"]
     first = len(form.groups) if question.population else 0
@@ -475,7 +482,7 @@ def _curves(form: Form, splits: Sequence[JudgedTrial]) -> dict[str, DeltaCurve]:
             combine=form.combine,
             fairness=fairness,
             groups=groups,
-            margins=margins_among(form.setting, form.groups),
+            margins=form.setting.margins_among(form.groups),
         )
 
     found = {"fairness": curve(fairness=True)}
@@ -713,13 +720,15 @@ def _even_status_quo(form: Form, splits: Sequence[JudgedTrial]) -> bool:
     zs = []
     for split in splits:
         estimates = split.evidence.estimates
-        for c in form.setting.question.fairness:
-            if c in form.setting.question.indices:
+        question = form.setting.question_among(form.groups)
+        for gap_asked in question.gaps(estimates.n_groups):
+            c = gap_asked.criterion
+            if c in question.indices or gap_asked.held:
                 continue
-            values = estimates.value[c, 0, : estimates.n_groups]
+            high, low = gap_asked.direction(estimates.value[c, 0])
             contrast = np.zeros(estimates.value.size)
-            contrast[estimates.position(c, 0, int(np.argmax(values)))] = 1.0
-            contrast[estimates.position(c, 0, int(np.argmin(values)))] = -1.0
+            contrast[estimates.position(c, 0, high)] = 1.0
+            contrast[estimates.position(c, 0, low)] = -1.0
             variance = float(contrast @ estimates.covariance @ contrast)
             gap = float(contrast @ estimates.value.ravel())
             zs.append(gap / np.sqrt(variance) if variance > 0 else 0.0)

@@ -18,7 +18,7 @@ from equipoise.audits.asking import Asking
 from equipoise.audits.disparity.measure import dropped_notes
 from equipoise.data.columns import Needs
 from equipoise.data.frame import is_remote
-from equipoise.data.groups import cell_names, check_cells, encode
+from equipoise.data.groups import cell_names, check_cells, encode, subgroup_name
 from equipoise.data.metrics import Metric, RateMetric, find_metric
 from equipoise.data.query import collect
 from equipoise.data.splitting import hashed_numpy
@@ -32,6 +32,7 @@ from equipoise.stats.improvement.utilities import nameless_order
 __all__ = [
     "INDEX",
     "SCORE_UTILITIES",
+    "Attribute",
     "DecisionRows",
     "capacity_needed",
     "of_score",
@@ -62,6 +63,25 @@ FEW_ROWS = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Attribute:
+    """One of several protected attributes that are judged separately.
+
+    Parameters
+    ----------
+    name : str
+        Of the column.
+    groups : tuple of int
+        Numbers of its groups among all.
+    level : array of shape (n,)
+        Group of each row.
+    """
+
+    name: str
+    groups: tuple[int, ...]
+    level: IntArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionRows:
     """Rows in which everything but the outcome is known, sorted by their key.
 
@@ -72,7 +92,7 @@ class DecisionRows:
     group : array of shape (n,)
         Cell of each row.
     names : tuple of str
-        Names of the cells.
+        Names of the groups that are compared: the cells, or the groups of all attributes.
     y : array of shape (n,)
         Outcome, not a number where it is not known; zeros when no metric uses it.
     status_quo, score : array of shape (n,), optional
@@ -101,6 +121,12 @@ class DecisionRows:
         Columns with the limits of outcomes that are not known.
     others : Table, optional
         Rows that were not drawn, where these are a sample of a Spark DataFrame.
+    labels : tuple of array
+        Labels of every cell, one array for each group column.
+    separate : tuple of Attribute
+        Attributes that are judged separately; empty where groups are the cells.
+    cells : tuple of str
+        Names of the cells, where attributes are judged separately.
     """
 
     key: IntArray
@@ -121,6 +147,47 @@ class DecisionRows:
     selective: str | None = None
     limits: FloatArray | None = None
     others: Table | None = None
+    labels: tuple[AnyArray, ...] = ()
+    separate: tuple[Attribute, ...] = ()
+    cells: tuple[str, ...] = ()
+
+    @property
+    def n_labelled(self) -> int:
+        """People whose outcome is known."""
+        known = self.labelled
+        return int(known.sum() if self.count is None else self.count[known].sum())
+
+    @property
+    def blocks(self) -> tuple[tuple[int, ...], ...]:
+        """Groups among which gaps are taken: those of each attribute, or all."""
+        whole = tuple(range(len(self.names)))
+        return tuple(attribute.groups for attribute in self.separate) or (whole,)
+
+    @property
+    def levels(self) -> tuple[IntArray, ...]:
+        """Group of each row, for every attribute that is judged separately."""
+        return tuple(attribute.level for attribute in self.separate) or (self.group,)
+
+    def by_group(self, values: FloatArray, part: IntArray | None = None) -> FloatArray:
+        """Sum over all rows, or some of them, of each group."""
+        size = len(self.names)
+        sums = [
+            np.bincount(level if part is None else level[part], weights=values, minlength=size)
+            for level in self.levels
+        ]
+        return np.asarray(np.sum(sums, axis=0), dtype=np.float64)
+
+    def separately(self, columns: Sequence[str]) -> "DecisionRows":
+        """Return the rows with the groups of each column instead of their combinations."""
+        names: list[str] = []
+        separate = []
+        for column, labels in zip(columns, self.labels, strict=True):
+            known, code = np.unique([str(label) for label in labels], return_inverse=True)
+            groups = tuple(range(len(names), len(names) + len(known)))
+            level = code.astype(np.int64)[self.group] + len(names)
+            separate.append(Attribute(name=column, groups=groups, level=level))
+            names += [subgroup_name((column,), (label,)) for label in known]
+        return replace(self, names=tuple(names), separate=tuple(separate), cells=self.names)
 
     @property
     def labelled(self) -> BoolArray:
@@ -130,9 +197,10 @@ class DecisionRows:
     @property
     def group_sizes(self) -> IntArray:
         """Rows of each group whose outcome is known."""
-        counted = self.labelled * (1.0 if self.count is None else self.count)
-        sizes = np.bincount(self.group, weights=counted, minlength=len(self.names))
-        return sizes.round().astype(np.int64)
+        counted = np.asarray(
+            self.labelled * (1.0 if self.count is None else self.count), dtype=np.float64
+        )
+        return self.by_group(counted).round().astype(np.int64)
 
     def split(
         self, seed: int, train_fraction: float, validation_fraction: float = 0.0
@@ -169,13 +237,35 @@ class DecisionRows:
 
         return quantities
 
-    def pooled(self, small: Sequence[int], name: str) -> "DecisionRows":
-        """Return the rows with some groups made one."""
-        kept = [g for g in range(len(self.names)) if g not in small]
-        code = np.full(len(self.names), len(kept), dtype=np.int64)
-        code[kept] = np.arange(len(kept))
-        names = (*(self.names[g] for g in kept), name)
-        return replace(self, group=code[self.group], names=names)
+    def pooled(self, small: Sequence[int], name: str) -> tuple["DecisionRows", list[list[int]]]:
+        """Return the rows with some groups made one, and the old groups of each new one.
+
+        Groups of different attributes are not made one.
+        """
+        names: list[str] = []
+        made_of: list[list[int]] = []
+        code = np.empty(len(self.names), dtype=np.int64)
+        blocks = []
+        for block, attribute in zip(self.blocks, self.separate or (None,), strict=True):
+            first = len(names)
+            for g in block:
+                if g not in small:
+                    code[g] = len(names)
+                    names.append(self.names[g])
+                    made_of.append([g])
+            merged = [g for g in block if g in small]
+            if merged:
+                code[merged] = len(names)
+                names.append(name if attribute is None else f"{attribute.name}={name}")
+                made_of.append(merged)
+            blocks.append(tuple(range(first, len(names))))
+        if not self.separate:
+            return replace(self, group=code[self.group], names=tuple(names)), made_of
+        separate = tuple(
+            replace(attribute, groups=groups, level=code[attribute.level])
+            for attribute, groups in zip(self.separate, blocks, strict=True)
+        )
+        return replace(self, names=tuple(names), separate=separate), made_of
 
 
 def _of_labelled(metric: str, y: FloatArray) -> Utility:
@@ -273,6 +363,7 @@ def read_decisions(
     capacity: float | None = None,
     unlabelled: bool = False,
     limits: tuple[str, ...] = (),
+    separately: bool = False,
 ) -> Asking[DecisionRows]:
     """Read what the metrics, the status quo and the candidates need.
 
@@ -292,6 +383,8 @@ def read_decisions(
         Whether rows without an outcome are wanted.
     limits : tuple of str
         Columns with the limits of their outcomes.
+    separately : bool
+        Whether groups are those of each column, not the combinations of all.
 
     Yields
     ------
@@ -322,7 +415,8 @@ def read_decisions(
     yield table.sums((), known if unlabelled else needs, order=1)
     own = any(isinstance(metric, Metric) for metric in metrics)
     counted = all(utility_name(metric) not in (*SCORE_UTILITIES, INDEX) for metric in metrics)
-    countable = counted and not (roles.cluster or own or features or unlabelled) and len(ready) == 1
+    whole = not (roles.cluster or own or features or unlabelled or separately)
+    countable = counted and whole and len(ready) == 1
     rows = None
     if is_remote(table.frame) and countable:
         rows = _counted_rows(table, needs, ready[0], capacity)
@@ -332,7 +426,8 @@ def read_decisions(
         rows = _rows(
             table, needs, ready, features=features, own=own, unlabelled=keep, limits=limits
         )
-    return replace(rows, selective=selective)
+    rows = replace(rows, selective=selective)
+    return rows.separately(roles.group) if separately else rows
 
 
 def _selective(table: Table, needs: Needs) -> str | None:
@@ -567,6 +662,7 @@ def _assemble(
         decision_column=roles.y_pred,
         notes=dropped_notes(table.size() - judged if roles.missing == "drop" else 0),
         limits=np.column_stack(limits).astype(np.float64) if limits else None,
+        labels=labels,
     )
 
 

@@ -1,8 +1,9 @@
 """Judge candidates beside the status quo on rows they were not built on."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import permutations, product
+from itertools import product
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -61,12 +62,13 @@ __all__ = [
     "directions_of",
     "judge_ready",
     "judge_splits",
-    "margins_among",
     "possible_directions",
     "tested",
 ]
 
 Candidates = Mapping[str, SelectionRule]
+MAX_LINES = 3000
+"""Comparisons of several candidates that are made together where directions are not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,8 +95,8 @@ class Setting:
         Whether the uncertainty of a cut-off counts.
     n_resamples : int
         Bootstrap samples.
-    direction : (int, int), optional
-        Groups of higher and lower fairness metric, if known beforehand.
+    higher : tuple of int
+        Groups that are known beforehand to have the higher fairness metric of two.
     alpha : float
         Level.
     prefer : {"safe", "certain"}
@@ -112,10 +114,35 @@ class Setting:
     capacity_match: CapacityMatch
     cutoff: CutoffLaw
     n_resamples: int
-    direction: Direction | None
+    higher: tuple[int, ...]
     alpha: float
     prefer: Preference
     unlabelled: Unlabelled | None = None
+
+    def question_among(self, groups: Sequence[int]) -> ImprovementQuestion:
+        """Return what is asked of some groups, in that order."""
+        found = [gap.among(groups) for gap in self.question.between]
+        return replace(self.question, between=tuple(gap for gap in found if gap is not None))
+
+    def margins_among(self, groups: Sequence[int]) -> Margins:
+        """Return the margins of some groups, and of the gaps that remain between them."""
+        margins = self.margins
+        accuracy, between = margins.accuracy, self.question.between
+        if not (isinstance(accuracy, (int, float)) or self.question.population):
+            accuracy = [accuracy[g] for g in groups]
+
+        def of_gaps(values: float | Sequence[float]) -> float | Sequence[float]:
+            if isinstance(values, (int, float)) or not between:
+                return values
+            pairs = zip(values, between, strict=True)
+            return [value for value, gap in pairs if gap.among(groups) is not None]
+
+        return replace(
+            margins,
+            accuracy=accuracy,
+            fairness=of_gaps(margins.fairness),
+            tolerance=of_gaps(margins.tolerance),
+        )
 
     def weight(self, part: IntArray) -> FloatArray | None:
         """Weights of some rows."""
@@ -246,24 +273,27 @@ class Setting:
         """Estimate all utilities on some rows; with `rng`, with bootstrap draws."""
         rows, question = self.rows, self.question
         draws = self.n_resamples if rng is not None and question.inference == "bootstrap" else 0
+        group, unit = self._groups(part)
+        part, rules = self._repeated(part), [rule.repeated(len(rows.levels)) for rule in rules]
         linear, places = self.utilities(part)
         plain = places == list(range(len(linear)))
         options: dict[str, Any] = {
             "n_groups": len(rows.names),
             "population": question.population or bool(question.indices),
             "weight": self.weight(part),
-            "cluster": None if rows.unit is None else rows.unit[part],
+            "cluster": unit,
             "count": self.count(part),
             "n_resamples": draws,
             "rng": rng,
         }
-        if plain and len(rules) == 2 and all(_given(rule) for rule in rules):
+        given = len(rules) == 2 and all(_given(rule) for rule in rules)
+        if plain and given and not rows.separate:
             pairs = [[utility(rule.chance) for rule in rules] for utility in linear]
             u, w = (
                 np.stack([[pair[k] for pair in both] for both in pairs]).transpose(2, 0, 1)
                 for k in (0, 1)
             )
-            return estimate_utilities(u, w, rows.group[part], undefined=True, **options)
+            return estimate_utilities(u, w, group, undefined=True, **options)
         used = [rule.fixed() if self.cutoff == "fixed" else rule for rule in rules]
         columns = [utility_parts(utility, len(part)) for utility in linear]
         u0, du, w0, dw = np.array(columns).reshape(-1, 4, len(part)).transpose(1, 2, 0)
@@ -273,15 +303,36 @@ class Setting:
         found = estimate_rules(
             parts,
             used,
-            rows.group[part],
+            group,
             wanted=self.wanted() if plain else None,
-            scored=self._scored(part, rules, options),
+            scored=self._scored(part, group, rules, options),
             **options,
         )
         return found if plain else of_benefits(found, places, population=question.population)
 
+    def _repeated(self, part: IntArray) -> IntArray:
+        """Repeat rows once for every attribute that is judged separately."""
+        return np.tile(part, len(self.rows.levels))
+
+    def _groups(self, part: IntArray) -> tuple[IntArray, IntArray | None]:
+        """Return the groups of rows repeated for every attribute, and which rows are one unit.
+
+        A row that is repeated with each of its groups is a cluster: the covariance of groups that
+        overlap follows, and whatever is a mean over everybody stays what it was.
+        """
+        rows = self.rows
+        group = np.concatenate([level[part] for level in rows.levels])
+        unit = None if rows.unit is None else rows.unit[part]
+        if not rows.separate:
+            return group, unit
+        return group, np.tile(part if unit is None else unit, len(rows.levels))
+
     def _scored(
-        self, part: IntArray, rules: Sequence[Decisions], options: Mapping[str, Any]
+        self,
+        part: IntArray,
+        group: IntArray,
+        rules: Sequence[Decisions],
+        options: Mapping[str, Any],
     ) -> ScoredUtilities | None:
         """Estimate the utilities of scores."""
         names = [utility_name(metric) for metric in self.metrics]
@@ -296,7 +347,7 @@ class Setting:
                 ScoreRows(
                     y=self.rows.y[part],
                     score=np.stack([_judged_score(kind, rule) for rule in rules], axis=1),
-                    group=self.rows.group[part],
+                    group=group,
                     n_groups=options["n_groups"],
                     population=options["population"],
                     weight=one if weight is None else weight,
@@ -320,18 +371,20 @@ class Setting:
         low, high = self.unlabelled.limits(
             self.rows, part, fit, self.unlabelled.asked if spread is None else spread
         )
-        weight, count, unit = self.weight(part), self.count(part), self.rows.unit
+        group, unit = self._groups(part)
+        times, part = len(self.rows.levels), self._repeated(part)
+        weight, count = self.weight(part), self.count(part)
         one = np.ones(len(part))
         return WorstCaseEstimates.of(
             estimates,
             UnknownOutcomes(
-                low=low,
-                high=high,
-                chance=np.stack([rule.chance for rule in rules], axis=1),
-                group=self.rows.group[part],
+                low=np.tile(low, times),
+                high=np.tile(high, times),
+                chance=np.tile(np.stack([rule.chance for rule in rules], axis=1), (times, 1)),
+                group=group,
                 weight=one if weight is None else weight,
                 count=one if count is None else count.astype(np.float64),
-                unit=None if unit is None else unit[part],
+                unit=unit,
                 utilities=tuple(outcome_utility(str(metric)) for metric in self.metrics),
             ),
         )
@@ -341,6 +394,7 @@ class Setting:
         rows = self.rows
         known = rows.labelled[part]
         fit = part[known]
+        shrinking = self.question.gaps(len(rows.names))
         utilities = [rows.utility(_searched(metric), fit) for metric in self.metrics]
         return TrainingSample(
             X=rows.X[fit],
@@ -351,8 +405,13 @@ class Setting:
             fairness=tuple(utilities[c] for c in self.question.fairness),
             feature_names=rows.feature_names,
             weight=self.weight(fit),
-            names=rows.names,
+            names=rows.cells or rows.names,
             capacity=self.capacity,
+            attributes=tuple(
+                attribute.level[fit] - attribute.groups[0]
+                for attribute in rows.separate
+                if any(not gap.held and gap.groups[0] in attribute.groups for gap in shrinking)
+            ),
             metrics=tuple(utility_name(self.metrics[c]) for c in (0, *self.question.fairness)),
         )
 
@@ -370,10 +429,7 @@ class Setting:
         values = []
         for c in self.question.fairness:
             u, w = self.rows.utility(_searched(self.metrics[c]), part)(decisions)
-            size = len(self.rows.names)
-            top, bottom = (
-                np.bincount(self.rows.group[part], weights=q * mass, minlength=size) for q in (u, w)
-            )
+            top, bottom = (self.rows.by_group(q * mass, part) for q in (u, w))
             values.append(np.where(bottom > 0, top / np.where(bottom > 0, bottom, 1.0), np.nan))
         return np.stack(values)
 
@@ -482,16 +538,18 @@ class Trial:
 
 def directions_of(setting: Setting, trial: Trial, groups: Sequence[int]) -> list[Direction | None]:
     """Return the direction of each gap among some groups; None where no other rows tell it."""
-    if setting.direction is not None:
-        return [setting.direction] * len(setting.question.fairness)
-    numbers = setting.question.fairness
-    if trial.training is None:
-        return [(0, 1) if c in setting.question.indices else None for c in numbers]
+    question = setting.question_among(groups)
+    higher = [k for k, g in enumerate(groups) if g in setting.higher]
     found: list[Direction | None] = []
-    for values in trial.training[:, list(groups)]:
-        high = int(np.argmax(values))
-        others = [g for g in range(len(groups)) if g != high]
-        found.append((high, min(others, key=lambda g: float(values[g]))))
+    for gap in question.gaps(len(groups)):
+        known = [pair for pair in gap.pairs if len(gap.groups) == 2 and pair[0] in higher]
+        if known or gap.criterion in question.indices:
+            found.append(known[0] if known else (0, 1))
+        elif trial.training is None:
+            found.append(None)
+        else:
+            place = question.fairness.index(gap.criterion)
+            found.append(gap.direction(trial.training[place, list(groups)]))
     return found
 
 
@@ -500,35 +558,32 @@ def possible_directions(
 ) -> list[list[Direction]]:
     """Return what the directions of all gaps may be: one possibility where they are known."""
     known = directions_of(setting, trial, groups)
-    pairs = list(permutations(range(len(groups)), 2))
-    return [list(ways) for ways in product(*([way] if way else pairs for way in known))]
+    gaps = setting.question_among(groups).gaps(len(groups))
+    each = [gap.pairs if way is None else [way] for gap, way in zip(gaps, known, strict=True)]
+    ways, several = math.prod(map(len, each)), trial.estimates.value.shape[1] - 1
+    lines = ways * several * (len(groups) + sum(len(gap.pairs) for gap in gaps))
+    if ways > 1 and lines > MAX_LINES:
+        raise InvalidParameterError(
+            f"the gaps of the status quo may point in {ways} ways, and each must be tried for each"
+            f" of {several} candidates: {lines} comparisons, at most {MAX_LINES} are made. Compare"
+            ' fewer groups, say which is known to have more (`higher_group`; with gap="each", the'
+            " `reference`), or ask for one candidate at a time."
+        )
+    return [list(way) for way in product(*each)]
 
 
 def tested(setting: Setting, trial: Trial, groups: Sequence[int]) -> ImprovementTest:
     """Test all requirements of a candidate among some groups."""
-    margins = setting.margins
+    margins = setting.margins_among(groups)
     return compare_utilities(
         trial.estimates.among(groups).on_log_scale(setting.logs),
         directions=directions_of(setting, trial, groups),
-        question=setting.question,
-        delta_accuracy=_of_groups(margins.accuracy, groups, setting),
+        question=setting.question_among(groups),
+        delta_accuracy=margins.accuracy,
         delta_fairness=margins.fairness,
         tolerance=margins.tolerance,
         floor=margins.floor,
     )
-
-
-def _of_groups(
-    gains: float | Sequence[float], groups: Sequence[int], setting: Setting
-) -> float | Sequence[float]:
-    if isinstance(gains, (int, float)) or setting.question.population:
-        return gains
-    return [gains[g] for g in groups]
-
-
-def margins_among(setting: Setting, groups: Sequence[int]) -> Margins:
-    """Return the margins of some groups."""
-    return replace(setting.margins, accuracy=_of_groups(setting.margins.accuracy, groups, setting))
 
 
 class FittedElsewhere(NamedTuple):
@@ -715,8 +770,8 @@ def _order(
     lines = candidate_lines(
         judged.on_log_scale(setting.logs),
         directions=possible_directions(setting, trial, groups),
-        question=setting.question,
-        margins=margins_among(setting, groups),
+        question=setting.question_among(groups),
+        margins=setting.margins_among(groups),
     )
     order = order_candidates(lines, ratio=n_test / len(choose), prefer=setting.prefer)
     return [names[kept[k]] for k in order]

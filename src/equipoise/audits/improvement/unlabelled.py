@@ -64,7 +64,7 @@ class Unlabelled:
         if self.kind == "odds":
             low, high = odds_limits(_similar(rows, fit, part), spread)
         else:
-            known = np.bincount(group[~unknown], minlength=len(rows.names))
+            known = np.bincount(group[~unknown], minlength=int(group.max()) + 1)
             total = np.bincount(group, weights=np.where(unknown, 0.0, y), minlength=len(known))
             middle = np.where(known > 0, total / np.maximum(known, 1), np.nanmean(y))[group]
             ends = self.low[part], self.high[part]

@@ -75,6 +75,8 @@ class CandidateLines:
         Candidate that each line belongs to, 0 to K - 1.
     accuracy : array of bool of shape (L,)
         Whether a line is about accuracy; the others are about gaps.
+    held : array of bool of shape (L,), optional
+        Whether a line is about a gap that need not shrink, only stay within a tolerance.
     """
 
     estimate: FloatArray
@@ -83,6 +85,12 @@ class CandidateLines:
     correlation: FloatArray
     owner: IntArray
     accuracy: BoolArray
+    held: BoolArray | None = None
+
+    @property
+    def shrinks(self) -> BoolArray:
+        """Whether a line is about a gap that must shrink."""
+        return ~self.accuracy if self.held is None else ~(self.accuracy | self.held)
 
     @property
     def n_candidates(self) -> int:
@@ -113,7 +121,7 @@ class CandidateLines:
     def least(self, values: FloatArray, *, accuracy: bool | None = None) -> FloatArray:
         """Return the smallest value of each candidate's lines, of one kind or of all."""
         used = np.ones(len(values), dtype=np.bool_) if accuracy is None else self.accuracy
-        used = ~used if accuracy is False else used
+        used = self.shrinks if accuracy is False else used
         found = np.full(self.n_candidates, np.inf)
         np.minimum.at(found, self.owner[used], values[used])
         return found
@@ -133,6 +141,7 @@ class CandidateLines:
             correlation=self.correlation[np.ix_(place, place)],
             owner=self.owner[place],
             accuracy=self.accuracy[place],
+            held=None if self.held is None else self.held[place],
         )
 
 
@@ -150,9 +159,9 @@ def candidate_lines(
     estimates : UtilityEstimates
         Of the status quo and K candidates, from `estimate_rules`.
     directions : sequence of sequences of (int, int)
-        What the directions of the gaps may be: for each possibility, and each fairness criterion,
-        the groups of highest and lowest utility of the status quo. With D possibilities a candidate
-        is D hypotheses, numbered one after the other.
+        What the directions of the gaps may be: for each possibility, and each gap, the groups of
+        highest and lowest utility of the status quo. With D possibilities a candidate is D
+        hypotheses, numbered one after the other.
     question : ImprovementQuestion
         What counts as an improvement.
     margins : Margins
@@ -162,7 +171,7 @@ def candidate_lines(
     -------
     CandidateLines
     """
-    contrasts, constant, df, owner, accuracy = [], [], [], [], []
+    contrasts, constant, df, owner, accuracy, held = [], [], [], [], [], []
     rules = range(1, estimates.value.shape[1])
     for number, (k, ways) in enumerate(product(rules, directions)):
         for asked in requirements(
@@ -174,7 +183,8 @@ def candidate_lines(
                 constant.append(line.offset - asked.delta * line.margin)
                 df.append(max(int(estimates.support.ravel()[contrast != 0].min()) - 1, 1))
                 owner.append(number)
-                accuracy.append(asked.group is not None)
+                accuracy.append(asked.gap is None)
+                held.append(asked.gap is not None and asked.gap.held)
     matrix = np.stack(contrasts)
     value, covariance = estimates.contrasts(matrix)
     se = np.array([estimates.contrast(row)[1] for row in matrix])
@@ -188,6 +198,7 @@ def candidate_lines(
         correlation=np.clip(correlation, -1.0, 1.0),
         owner=np.array(owner, dtype=np.int64),
         accuracy=np.array(accuracy),
+        held=np.array(held),
     )
 
 
@@ -429,6 +440,9 @@ def loss_frontier(
     lower = lines.bounds(float(np.quantile(draws.max(axis=1), 1.0 - level)))
     loss = np.maximum(-lines.least(lower, accuracy=True), 0.0)
     reduction = lines.least(lower, accuracy=False)
+    if lines.held is not None:
+        within = lines.least(np.where(lines.held, lower, np.inf)) > 0.0
+        reduction = np.where(within, reduction, -np.inf)
     steps = [FrontierStep(loss=0.0, reduction=0.0, candidate=-1)]
     for k in np.lexsort((-reduction, loss)):
         if reduction[k] > steps[-1].reduction:

@@ -7,7 +7,7 @@ rows, on names or on outcomes, and the share is met exactly. The cut-off is esti
 adds to the influence of a row is in `equipoise.stats.improvement.rules`.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -68,6 +68,17 @@ class Decisions:
         """Return the share of people, or of weight, that is selected."""
         w = _masses(len(self.chance), weight, count)
         return float(w @ self.chance / w.sum())
+
+    def repeated(self, times: int) -> "Decisions":
+        """Return the decisions about all rows, repeated."""
+        if times == 1:
+            return self
+        return replace(
+            self,
+            chance=np.tile(self.chance, times),
+            near=None if self.near is None else np.tile(self.near, times),
+            score=None if self.score is None else np.tile(self.score, times),
+        )
 
     def fixed(self) -> "Decisions":
         """Return the same decisions, held fixed."""

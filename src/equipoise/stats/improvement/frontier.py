@@ -274,8 +274,10 @@ def _bound(
     estimates = split.estimates
     bounds = []
     if fairness:
-        for c in question.fairness:
-            status_quo, candidate = gap_values(estimates, question, c)
+        for gap in question.gaps(estimates.n_groups):
+            if gap.held:
+                continue
+            status_quo, candidate = gap_values(estimates, question, gap)
             bounds.append(1.0 - candidate / status_quo if status_quo > 0 else 0.0)
     for g in groups:
         status_quo, candidate = estimates.value[0, :, g]

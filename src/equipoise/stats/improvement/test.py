@@ -11,7 +11,7 @@ References
 """
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import permutations
 
 import numpy as np
@@ -32,6 +32,7 @@ from equipoise.stats.summary import Interval, p_line, summary_table
 __all__ = [
     "MIN_SUPPORT",
     "CriterionTest",
+    "Gap",
     "ImprovementQuestion",
     "ImprovementTest",
     "Margins",
@@ -45,6 +46,58 @@ __all__ = [
 
 MIN_SUPPORT = 10
 Direction = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gap:
+    """Between which groups a gap is taken.
+
+    Parameters
+    ----------
+    criterion : int
+        Number of the criterion.
+    groups : tuple of int
+        At least two groups.
+    reference : int, optional
+        One of them: only gaps to it count.
+    held : bool
+        Whether the gap need not shrink, but only stay within its tolerance.
+
+    Examples
+    --------
+    The largest distance of two rates to that of the first group:
+
+    >>> Gap(criterion=0, groups=(0, 1, 2), reference=0).size(np.array([0.5, 0.7, 0.4])).round(2)
+    np.float64(0.2)
+    """
+
+    criterion: int
+    groups: tuple[int, ...]
+    reference: int | None = None
+    held: bool = False
+
+    @property
+    def pairs(self) -> list[Direction]:
+        """Ordered pairs of groups that are compared."""
+        every = permutations(self.groups, 2)
+        return [pair for pair in every if self.reference is None or self.reference in pair]
+
+    def size(self, values: FloatArray) -> float:
+        """Return the largest difference among the values of all groups."""
+        return max(float(values[g] - values[h]) for g, h in self.pairs)
+
+    def direction(self, values: FloatArray) -> Direction:
+        """Return the pair with the largest difference, the higher group first."""
+        return max(self.pairs, key=lambda pair: float(values[pair[0]] - values[pair[1]]))
+
+    def among(self, groups: Sequence[int]) -> "Gap | None":
+        """Return the gap between those of its groups that are kept, in their new order."""
+        place = {g: k for k, g in enumerate(groups)}
+        kept = tuple(place[g] for g in self.groups if g in place)
+        if len(kept) < 2 or (self.reference is not None and self.reference not in place):
+            return None
+        reference = None if self.reference is None else place[self.reference]
+        return replace(self, groups=kept, reference=reference)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +119,8 @@ class ImprovementQuestion:
         Studentised bootstrap ("signed") or the printed bootstrap ("paper"); or the normal law.
     indices : tuple of int
         Fairness criteria that are one number for everyone, itself to be reduced.
+    between : tuple of Gap
+        Gaps that must shrink; by default of every fairness criterion, between all groups.
 
     References
     ----------
@@ -79,11 +134,17 @@ class ImprovementQuestion:
     method: ImprovementMethod = "signed"
     inference: Inference = "bootstrap"
     indices: tuple[int, ...] = ()
+    between: tuple[Gap, ...] = ()
 
     def __post_init__(self) -> None:
         check_option("margin_scale", self.margin_scale, MarginScale)
         check_option("method", self.method, ImprovementMethod)
         check_option("inference", self.inference, Inference)
+
+    def gaps(self, n_groups: int) -> tuple[Gap, ...]:
+        """Return the gaps that must shrink, in the order of directions and margins."""
+        whole = tuple(range(n_groups))
+        return self.between or tuple(Gap(criterion=c, groups=whole) for c in self.fairness)
 
     @property
     def law(self) -> ContrastLaw:
@@ -283,20 +344,23 @@ class Requirement:
     ----------
     criterion : int
         Number of the criterion; 0 is accuracy.
-    group : int or None
-        Group whose accuracy is meant; None for a gap.
     lines : tuple of ContrastLine
         The contrasts.
     delta : float
         Where the lines are asked.
+    group : int, optional
+        Group whose accuracy is meant.
+    gap : Gap, optional
+        Gap that is meant.
     floor : bool
         Whether a smallest ratio is meant.
     """
 
     criterion: int
-    group: int | None
     lines: tuple[ContrastLine, ...]
     delta: float
+    group: int | None = None
+    gap: Gap | None = None
     floor: bool = False
 
 
@@ -315,7 +379,7 @@ def requirements(
     estimates : UtilityEstimates
         Of the status quo and one or more candidates.
     directions : sequence of (int, int)
-        For each fairness criterion, the groups of highest and lowest utility of the status quo.
+        For each gap, the groups of highest and lowest utility of the status quo.
     question : ImprovementQuestion
         What counts as an improvement.
     margins : Margins
@@ -337,37 +401,36 @@ def requirements(
         )
         for g, gain in zip(_accuracy_groups(estimates, question), gains, strict=True)
     ]
-    reductions = _for_each_gap("delta_fairness", margins.fairness, question)
-    tolerances = _for_each_gap("fairness_tolerance", margins.tolerance, question)
-    for c, direction, d, m in zip(
-        question.fairness, directions, reductions, tolerances, strict=True
-    ):
+    gaps = question.gaps(estimates.n_groups)
+    reductions = _for_each_gap("delta_fairness", margins.fairness, gaps)
+    tolerances = _for_each_gap("fairness_tolerance", margins.tolerance, gaps)
+    for gap, direction, d, m in zip(gaps, directions, reductions, tolerances, strict=True):
         if d >= 1.0:
             raise InvalidParameterError(f"`delta_fairness` must be below 1; got {d:g}.")
-        lines = _fairness_lines(estimates, question, c, direction, candidate, float(m))
-        asked.append(Requirement(criterion=c, group=None, lines=tuple(lines), delta=float(d)))
+        lines = _fairness_lines(estimates, question, gap, direction, candidate, float(m))
+        asked.append(
+            Requirement(criterion=gap.criterion, gap=gap, lines=tuple(lines), delta=float(d))
+        )
     if margins.floor is not None:
         asked += [
             Requirement(
-                criterion=c,
-                group=None,
-                lines=tuple(_floor_lines(estimates, c, candidate, margins.floor)),
+                criterion=gap.criterion,
+                gap=gap,
+                lines=tuple(_floor_lines(estimates, gap, candidate, margins.floor)),
                 delta=0.0,
                 floor=True,
             )
-            for c in question.fairness
+            for gap in gaps
         ]
     return asked
 
 
-def _for_each_gap(
-    name: str, given: float | Sequence[float], question: ImprovementQuestion
-) -> FloatArray:
+def _for_each_gap(name: str, given: float | Sequence[float], gaps: Sequence[Gap]) -> FloatArray:
     try:
-        values = np.broadcast_to(np.asarray(given, dtype=np.float64), len(question.fairness))
+        values = np.broadcast_to(np.asarray(given, dtype=np.float64), len(gaps))
     except ValueError as error:
         raise InvalidParameterError(
-            f"`{name}` must be a number or one for each of {len(question.fairness)} fairness"
+            f"`{name}` must be a number or one for each of {len(gaps)} fairness"
             f" metrics; got {given!r}."
         ) from error
     for value in values:
@@ -396,15 +459,15 @@ def compare_utilities(
     estimates : UtilityEstimates
         On the test rows, with draws unless `question.inference` is "analytic".
     directions : sequence of (int, int) or None
-        For each fairness criterion the groups with the highest and the lowest utility under the
-        status quo, known from other data (`gap_direction`). None means unknown: every direction is
+        For each gap the groups with the highest and the lowest utility under the status quo,
+        known from other data (`gap_direction`). None means unknown: every direction is
         tried, with Bonferroni's correction. "paper" does not use it.
     question : ImprovementQuestion
         What counts as an improvement.
     delta_accuracy : float or sequence of float
         Required gain in accuracy, for all groups or for each; negative is a tolerated loss.
     delta_fairness : float or sequence of float
-        Required relative reduction of the gap, below 1, for all fairness criteria or for each.
+        Required relative reduction of the gap, below 1, for all gaps or for each.
     tolerance : float or sequence of float
         Amount by which the gap may exceed what is required.
     floor : float, optional
@@ -456,24 +519,36 @@ def compare_utilities(
     Yes: accuracy rises in both groups (least surely in group 1) and the gap shrinks.
     """
     _check(estimates, question, directions)
+    gaps = question.gaps(estimates.n_groups)
     seen = [
-        _seen_direction(estimates, c) if direction is None else direction
-        for c, direction in zip(question.fairness, directions, strict=True)
+        gap.direction(estimates.value[gap.criterion, 0]) if direction is None else direction
+        for gap, direction in zip(gaps, directions, strict=True)
     ]
     margins = Margins(
         accuracy=delta_accuracy, fairness=delta_fairness, tolerance=tolerance, floor=floor
     )
     if question.method == "paper":
-        _check_printed(margins, question)
-    unknown = dict(zip(question.fairness, directions, strict=True))
+        _check_printed(margins, gaps)
+    unknown = dict(zip(gaps, directions, strict=True))
     tests = []
     for asked in requirements(estimates, directions=seen, question=question, margins=margins):
         c, g, at = asked.criterion, asked.group, np.array([asked.delta])
-        if g is None and not asked.floor:
-            p = _gap_p_values(estimates, question, c, unknown[c], at, offset=asked.lines[0].offset)
+        if asked.gap is not None and not asked.floor:
+            p = _gap_p_values(
+                estimates,
+                question,
+                asked.gap,
+                unknown[asked.gap],
+                at,
+                offset=asked.lines[0].offset,
+            )
         else:
             p = np.max([line.p_values(estimates, at, question.law) for line in asked.lines], axis=0)
-        values = gap_values(estimates, question, c) if g is None else estimates.value[c, :, g]
+        values = (
+            estimates.value[c, :, g]
+            if asked.gap is None
+            else gap_values(estimates, question, asked.gap)
+        )
         tests.append(
             CriterionTest(
                 criterion=c,
@@ -492,24 +567,18 @@ def compare_utilities(
     )
 
 
-def gap_values(
-    estimates: UtilityEstimates, question: ImprovementQuestion, criterion: int
-) -> FloatArray:
+def gap_values(estimates: UtilityEstimates, question: ImprovementQuestion, gap: Gap) -> FloatArray:
     """Return the largest gap of each rule, or the index itself where it is one number."""
-    if criterion in question.indices:
-        return estimates.value[criterion, :, 0]
-    gaps: FloatArray = np.ptp(estimates.value[criterion, :, : estimates.n_groups], axis=1)
-    return gaps
+    values: FloatArray = estimates.value[gap.criterion]
+    if gap.criterion in question.indices:
+        index: FloatArray = values[:, 0]
+        return index
+    return np.array([gap.size(of_rule) for of_rule in values])
 
 
-def _seen_direction(estimates: UtilityEstimates, criterion: int) -> Direction:
-    values = estimates.value[criterion, 0, : estimates.n_groups]
-    return int(np.argmax(values)), int(np.argmin(values))
-
-
-def _check_printed(margins: Margins, question: ImprovementQuestion) -> None:
+def _check_printed(margins: Margins, gaps: Sequence[Gap]) -> None:
     """The printed statistics know no tolerated loss."""
-    reductions = _for_each_gap("delta_fairness", margins.fairness, question)
+    reductions = _for_each_gap("delta_fairness", margins.fairness, gaps)
     if np.min(margins.accuracy) < 0 or reductions.min() < 0 or np.any(margins.tolerance):
         raise InvalidParameterError(
             'method="paper" knows improvements only; use "signed" with a tolerated loss.'
@@ -548,19 +617,18 @@ def p_value_curve(
     _check(estimates, question, directions)
     allowed = margins or Margins()
     losses = np.minimum(_gains(estimates, question, allowed.accuracy), 0.0)
-    tolerances = _for_each_gap("fairness_tolerance", allowed.tolerance, question)
-    reductions = np.minimum(_for_each_gap("delta_fairness", allowed.fairness, question), 0.0)
+    gaps = question.gaps(estimates.n_groups)
+    tolerances = _for_each_gap("fairness_tolerance", allowed.tolerance, gaps)
+    reductions = np.minimum(_for_each_gap("delta_fairness", allowed.fairness, gaps), 0.0)
     grid = np.asarray(deltas, dtype=np.float64)
     worst = np.zeros(len(grid))
     for g, loss in zip(_accuracy_groups(estimates, question), losses, strict=True):
         line = _accuracy_line(estimates, question, g)
         at = grid if g in groups else np.array([loss])
         worst = np.maximum(worst, line.p_values(estimates, at, question.law))
-    for c, direction, d, m in zip(
-        question.fairness, directions, reductions, tolerances, strict=True
-    ):
-        at = grid if fairness else np.array([d])
-        p = _gap_p_values(estimates, question, c, direction, at, offset=float(m))
+    for gap, direction, d, m in zip(gaps, directions, reductions, tolerances, strict=True):
+        at = grid if fairness and not gap.held else np.array([d])
+        p = _gap_p_values(estimates, question, gap, direction, at, offset=float(m))
         worst = np.maximum(worst, p)
     return worst
 
@@ -585,11 +653,12 @@ def _accuracy_line(
 def _fairness_lines(
     estimates: UtilityEstimates,
     question: ImprovementQuestion,
-    criterion: int,
+    gap: Gap,
     direction: Direction,
     candidate: int = 1,
     offset: float = 0.0,
 ) -> list[ContrastLine]:
+    criterion = gap.criterion
     if criterion in question.indices:
         now, then = np.zeros((2, estimates.value.size))
         now[estimates.position(criterion, 0, 0)] = 1.0
@@ -603,22 +672,22 @@ def _fairness_lines(
             slope=-status_quo,
             offset=offset,
         )
-        for g, h in permutations(range(estimates.n_groups), 2)
+        for g, h in gap.pairs
     ]
 
 
 def _floor_lines(
-    estimates: UtilityEstimates, criterion: int, candidate: int, floor: float
+    estimates: UtilityEstimates, gap: Gap, candidate: int, floor: float
 ) -> list[ContrastLine]:
     """Return that no ratio of the candidate's rates, given as logarithms, is below the floor."""
     none = np.zeros(estimates.value.size)
     return [
         ContrastLine(
-            base=_difference(estimates, criterion, candidate, h, g),
+            base=_difference(estimates, gap.criterion, candidate, h, g),
             slope=none,
             offset=-float(np.log(floor)),
         )
-        for g, h in permutations(range(estimates.n_groups), 2)
+        for g, h in gap.pairs
     ]
 
 
@@ -634,18 +703,18 @@ def _difference(
 def _gap_p_values(
     estimates: UtilityEstimates,
     question: ImprovementQuestion,
-    criterion: int,
+    gap: Gap,
     direction: Direction | None,
     deltas: FloatArray,
     *,
     offset: float = 0.0,
 ) -> FloatArray:
     if question.method == "paper":
-        return _squared_p_values(estimates, question, criterion, deltas)
-    tried = list(permutations(range(estimates.n_groups), 2)) if direction is None else [direction]
+        return _squared_p_values(estimates, question, gap.criterion, deltas)
+    tried = gap.pairs if direction is None else [direction]
     least = np.ones(len(deltas))
     for pair in tried:
-        lines = _fairness_lines(estimates, question, criterion, pair, offset=offset)
+        lines = _fairness_lines(estimates, question, gap, pair, offset=offset)
         p = np.max([line.p_values(estimates, deltas, question.law) for line in lines], axis=0)
         least = np.minimum(least, len(tried) * p)
     return least
@@ -715,9 +784,10 @@ def _check(
         raise InvalidParameterError(
             f'method="paper" is defined for two groups; got {estimates.n_groups}. Use "signed".'
         )
-    if len(directions) != len(question.fairness):
+    gaps = question.gaps(estimates.n_groups)
+    if len(directions) != len(gaps):
         raise InvalidParameterError(
-            f"`directions` needs one entry for each of {len(question.fairness)} fairness criteria;"
+            f"`directions` needs one entry for each of {len(gaps)} fairness criteria;"
             f" got {len(directions)}."
         )
     if question.population and estimates.value.shape[2] == estimates.n_groups:

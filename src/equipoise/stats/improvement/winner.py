@@ -14,7 +14,7 @@ References
 
 import numpy as np
 
-from equipoise._typing import FloatArray, IntArray, Rng
+from equipoise._typing import FloatArray, Rng
 from equipoise.stats.improvement.candidates import CandidateLines, joint_law
 
 __all__ = ["winner_gain"]
@@ -51,14 +51,14 @@ def winner_gain(lines: CandidateLines, *, rng: Rng = None) -> float:
     9.0
     """
     owner = int(np.argmax(lines.smallest_z))
-    mine = np.flatnonzero((lines.owner == owner) & ~lines.accuracy)
+    mine = np.flatnonzero((lines.owner == owner) & lines.shrinks)
     target = int(mine[np.argmin(lines.estimate[mine])])
     se, seen = float(lines.se[target]), float(lines.estimate[target])
     if se == 0.0:
         return seen
     shift = np.linspace(-REACH, REACH, GRID)
-    won = _wins(lines, owner, target, mine, shift)
-    gaps = lines.of(~lines.accuracy)
+    won = _wins(lines, owner, target, shift)
+    gaps = lines.of(lines.shrinks)
     reach = float(np.quantile(np.abs(joint_law(gaps, rng=rng)).max(axis=1), 1.0 - BETA))
     # In standard errors from what was seen; the chance of less falls as the truth rises.
     low, high = -reach, reach
@@ -68,10 +68,13 @@ def winner_gain(lines: CandidateLines, *, rng: Rng = None) -> float:
     return seen + se * (low + high) / 2.0
 
 
-def _wins(
-    lines: CandidateLines, owner: int, target: int, mine: IntArray, shift: FloatArray
-) -> FloatArray:
-    """Whether the same candidate and line would be reported, the rest of the data being equal."""
+def _wins(lines: CandidateLines, owner: int, target: int, shift: FloatArray) -> FloatArray:
+    """Whether the same candidate would be reported, the rest of the data being equal.
+
+    That another of its lines would be the smallest is not held against it: the two lines of a gap
+    that is nearly closed are nearly tied, and given which is smaller the estimate would exceed the
+    gap itself.
+    """
     # What is independent of the target stays; the others move with it by their correlation.
     moved = lines.correlation[target][None, :] * lines.se * shift[:, None]
     estimate = lines.estimate + moved
@@ -80,9 +83,7 @@ def _wins(
     smallest = np.full((len(shift), lines.n_candidates), np.inf)
     for line, k in enumerate(lines.owner):
         smallest[:, k] = np.minimum(smallest[:, k], z[:, line])
-    first = smallest.argmax(axis=1) == owner
-    least = estimate[:, target] <= estimate[:, mine].min(axis=1) + 1e-12
-    found: FloatArray = (first & least).astype(np.float64)
+    found: FloatArray = (smallest.argmax(axis=1) == owner).astype(np.float64)
     found[np.abs(shift).argmin()] = 1.0
     return found
 

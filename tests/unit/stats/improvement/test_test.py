@@ -1,10 +1,14 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats
 
 from equipoise.exceptions import GroupTooSmallError, InvalidParameterError
 from equipoise.stats.improvement.test import (
+    Gap,
     ImprovementQuestion,
+    Margins,
     compare_utilities,
     gap_direction,
     p_value_curve,
@@ -258,3 +262,48 @@ def test_squared_statistic_needs_two_groups_and_a_gap_at_least_two():
         )
     with pytest.raises(InvalidParameterError, match="'signed', 'paper'"):
         ImprovementQuestion(method="squared")
+
+
+def test_gaps_to_a_reference_by_hand():
+    # Status quo .2 .5 .6, candidate .4 .5 .55; the first is the reference.
+    estimates = known([0.2, 0.5, 0.6, 0.4, 0.5, 0.55], np.eye(6) * 0.01, groups=3)
+    gap = Gap(criterion=0, groups=(0, 1, 2), reference=0)
+    question = replace(ANALYTIC, between=(gap,))
+    test = compare_utilities(estimates, directions=[(2, 0)], question=question)
+    assert test.fairness[0].status_quo == pytest.approx(0.4)
+    assert test.fairness[0].candidate == pytest.approx(0.15)
+    assert sorted(value for value, _ in test.fairness[0].contrasts) == pytest.approx(
+        [0.4 - 0.15, 0.4 - 0.1, 0.4 + 0.1, 0.4 + 0.15]
+    )
+    assert gap.direction(estimates.value[0, 0]) == (2, 0)
+
+
+def test_gaps_follow_the_groups_that_are_kept():
+    gap = Gap(criterion=0, groups=(1, 2, 3), reference=3)
+    assert gap.among([0, 1, 3]) == Gap(criterion=0, groups=(1, 2), reference=2)
+    assert gap.among([0, 1, 2]) is None
+    assert Gap(criterion=0, groups=(0, 1)).among([1, 2]) is None
+
+
+def test_a_held_gap_is_asked_the_same_at_every_delta():
+    estimates = known([0.2, 0.6, 0.5, 0.5, 0.4, 0.5, 0.5, 0.5], np.eye(8) * 1e-4, groups=4)
+    moves, held = Gap(criterion=0, groups=(0, 1)), Gap(criterion=0, groups=(2, 3), held=True)
+    question = replace(ANALYTIC, between=(moves, held), population=False)
+    p = p_value_curve(
+        estimates,
+        np.array([0.1, 0.5]),
+        directions=[(1, 0), (2, 3)],
+        question=question,
+        fairness=True,
+        margins=Margins(accuracy=-0.5, tolerance=[0.0, 0.1]),
+    )
+    only = p_value_curve(
+        estimates,
+        np.array([0.1, 0.5]),
+        directions=[(1, 0)],
+        question=replace(ANALYTIC, between=(moves,)),
+        fairness=True,
+        margins=Margins(accuracy=-0.5),
+    )
+    # The held gap stays at zero, .1 tolerated, its standard error .02: the same at both deltas.
+    np.testing.assert_allclose(p, np.maximum(only, stats.norm.sf(0.1 / 0.02)), rtol=1e-6)

@@ -42,3 +42,19 @@ def test_a_line_without_variation_has_nothing_to_correct():
         accuracy=lines.accuracy,
     )
     assert winner_gain(still, rng=1) == 2.0
+
+
+def test_two_comparisons_of_a_closed_gap_do_not_make_the_gain_larger_than_the_gap():
+    """A gap of 2 that is closed: its two lines are 2 - a and 2 + a, with a nearly zero."""
+    found = winner_gain(
+        CandidateLines(
+            estimate=np.array([1.99, 2.01, 0.0, 0.1]),
+            se=np.ones(4),
+            df=np.full(4, 1e9),
+            correlation=np.eye(4),
+            owner=np.array([0, 0, 1, 1]),
+            accuracy=np.zeros(4, dtype=bool),
+        ),
+        rng=1,
+    )
+    assert found == pytest.approx(1.99, abs=0.3)
