@@ -492,9 +492,11 @@ def _strata_note(cells: FactorCells, asked: GivenAsked, summaries: list[dict[str
     if summaries:
         shares = [summary["group_covered"] for summary in summaries]
         left = max(summary["n_strata"] - summary["n_compared"] for summary in summaries)
+        ends = dict.fromkeys(f"{100 * share:.3g}%" for share in (min(shares), max(shares)))
+        noun, are = ("stratum", "is") if left == 1 else ("strata", "are")
         message += (
-            f"; {100 * min(shares):.3g}% to {100 * max(shares):.3g}% of the rows of a group have a"
-            f" comparator in theirs, and up to {left} strata of a group without one are left out"
+            f"; {' to '.join(ends)} of the rows of a group have a comparator in theirs, and up to"
+            f" {left} {noun} of a group without one {are} left out"
         )
     return Note(code="strata-compared", message=f"{message}.")
 
