@@ -1,11 +1,18 @@
 """Tables 1 and 3 of the empirical-likelihood paper: ``python empirical_likelihood.py``.
 
-Prints the figures that docs/reproductions/empirical_likelihood.md keeps; about a minute.
+Prints the numbers that docs/reproductions/empirical_likelihood.md keeps, about a minute; with
+``figures`` writes its Figures 1 to 3 into `figures`, beside this file, half a minute.
 """
 
+import sys
+from pathlib import Path
+
+import matplotlib as mpl
 import numpy as np
+from matplotlib.figure import Figure
 from scipy import stats
 
+from equipoise.plot.simulations import power_curves, quantile_plot
 from equipoise.stats.disparity.likelihoods import Samples, likelihood
 from equipoise.stats.multiplicity import adjusted_p_values
 
@@ -20,8 +27,8 @@ def samples_by_interval(metric, x, m):
     return Samples(base=values, slope=np.full(reps * n, -1.0), start=start)
 
 
-def table_1(model, n, m, reps, seed):
-    """Coverage of the joint 95% regions, EL and EEL, of the true disparities (known target 0)."""
+def region_statistics(model, n, m, reps, seed):
+    """EL and EEL statistics of the true disparities (known target 0), chi-square with m."""
     rng = np.random.default_rng(seed)
     x = rng.random((reps, n))
     noise = rng.standard_normal((reps, n))
@@ -36,8 +43,13 @@ def table_1(model, n, m, reps, seed):
     # Disjoint groups: the second-moment matrix is diagonal; centring is a rank-one change.
     quadratic = (total**2 / spread).sum(axis=1)
     euclidean = quadratic / (1.0 - quadratic / n)
+    return each, euclidean
+
+
+def table_1(model, n, m, reps, seed):
+    """Coverage of the joint 95% regions, EL and EEL."""
     cut = stats.chi2.isf(0.05, m)
-    return (each <= cut).mean(), (euclidean <= cut).mean()
+    return tuple((one <= cut).mean() for one in region_statistics(model, n, m, reps, seed))
 
 
 def table_3(tau, reps=2000, n=1000, seed=300):
@@ -61,7 +73,94 @@ def table_3(tau, reps=2000, n=1000, seed=300):
     return false.mean(), found[real > 0].mean() if real.any() else 0.0
 
 
+def figure_1(reps=1000):
+    """Q-Q plots of both statistics under both models, n = 2000 and m = 5."""
+    figure = Figure(figsize=(9.6, 2.9), layout="constrained")
+    panels = iter(figure.subplots(1, 4))
+    for k, name in enumerate(("EL", "EEL")):
+        for model in (1, 2):
+            axes = next(panels)
+            found = region_statistics(model, 2000, 5, reps, seed=model)[k]
+            quantile_plot(
+                found,
+                lambda q: stats.chi2.ppf(q, 5),
+                words=("chi-square quantile", f"{name} statistic"),
+                ax=axes,
+            )
+            axes.set_title(f"Model 5.{model}", fontsize="small")
+    return figure
+
+
+MARGIN = 0.05
+TRUTHS = np.linspace(-0.5, 0.5, 21)
+HYPOTHESES = {
+    "is 0.05": lambda equal, above, below: equal,
+    "is at least 0.05": lambda equal, above, below: below,
+    "is at most 0.05": lambda equal, above, below: above,
+}
+
+
+def p_values(values, bound):
+    """Two-sided and one-sided p-values of EL, then of the t test, for a mean of `bound`."""
+    reps, n = values.shape
+    start = np.arange(reps) * n
+    samples = Samples(base=values.ravel(), slope=np.full(values.size, -1.0), start=start)
+    mean = values.mean(axis=1)
+    root = np.sign(mean - bound) * np.sqrt(likelihood(samples, np.full(reps, bound)).statistic)
+    t = (mean - bound) / (values.std(axis=1, ddof=1) / np.sqrt(n))
+    return [
+        (2 * law(np.abs(z)), law(z), law(-z))
+        for z, law in ((root, stats.norm.sf), (t, lambda x: stats.t.sf(x, n - 1)))
+    ]
+
+
+def rejections(n, reps, seed, *, skewed):
+    """Share rejected at 5% by test and hypothesis, at each of the true disparities."""
+    rng = np.random.default_rng(seed)
+    names = [*HYPOTHESES, "is between -0.05 and 0.05"]
+    found = {(test, name): [] for test in ("EL", "t") for name in names}
+    for truth in TRUTHS:
+        noise = rng.exponential(size=(reps, n)) - 1 if skewed else rng.standard_normal((reps, n))
+        upper, lower = (p_values(truth + noise, bound) for bound in (MARGIN, -MARGIN))
+        for k, test in enumerate(("EL", "t")):
+            for name, side in HYPOTHESES.items():
+                found[test, name].append(np.mean(side(*upper[k]) <= 0.05))
+            outside = np.minimum(upper[k][1], lower[k][2])
+            found[test, names[-1]].append(np.mean(outside <= 0.05))
+    return found
+
+
+def figure_2_3(*, skewed, reps=500):
+    """Power of EL and t tests of four hypotheses by the true disparity."""
+    figure = Figure(figsize=(9.6, 3.0), layout="constrained")
+    panels = figure.subplots(1, 4, sharey=True)
+    found = {n: rejections(n, reps, seed=n, skewed=skewed) for n in (50, 200)}
+    for axes, name in zip(panels, [*HYPOTHESES, "is between -0.05 and 0.05"], strict=True):
+        curves = {f"{test}, n = {n}": found[n][test, name] for n in found for test in ("EL", "t")}
+        power_curves(TRUTHS, curves, ax=axes)
+        axes.set_title(f"null: {name}", fontsize="small")
+    return figure
+
+
+def draw(folder):
+    """Write the figures into a folder; return the paths."""
+    figures = {
+        "quantiles": figure_1,
+        "power_normal": lambda: figure_2_3(skewed=False),
+        "power_exponential": lambda: figure_2_3(skewed=True),
+    }
+    written = []
+    with mpl.rc_context({"svg.hashsalt": "equipoise", "font.size": 8}):
+        for name, figure in figures.items():
+            path = Path(folder) / f"empirical_likelihood_{name}.svg"
+            figure().savefig(path, metadata={"Date": None, "Creator": None})
+            written.append(path)
+    return written
+
+
 if __name__ == "__main__":
+    if sys.argv[1:] == ["figures"]:
+        sys.exit(draw(Path(__file__).parent / "figures") is None)
     for n, reps in ((2000, 2000), (4000, 2000), (8000, 1000)):
         for model in (1, 2):
             for m in (2, 5, 10):

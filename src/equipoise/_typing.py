@@ -45,6 +45,9 @@ Degree: TypeAlias = Literal[0, 1]
 DisparityMethod: TypeAlias = Literal["auto", "el", "eel", "plug_in"]
 EffectAdjust: TypeAlias = Literal["holm", "bonferroni", "bh", "by", "max_t", "none"]
 EffectMeasure: TypeAlias = Literal["relative", "difference"]
+EffectMethod: TypeAlias = Literal["default", "paper"]
+"""The audit's own way to judge predicted effects, or the published one."""
+
 EffectRanking: TypeAlias = Literal["autoc", "qini"]
 EffectTest: TypeAlias = Literal["auto", "score", "wald"]
 MultiObjectiveMethod: TypeAlias = Literal["auto", "kernel", "boosting", "spline"]

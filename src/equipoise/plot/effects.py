@@ -8,6 +8,7 @@ import numpy as np
 from equipoise.audits.effects.questions import EffectDetails
 from equipoise.exceptions import InvalidParameterError
 from equipoise.plot.intervals import NARROW, forest, narrow, shown_findings
+from equipoise.plot.simulations import quantile_plot
 from equipoise.results.details import details_of
 from equipoise.results.formats import shortened
 
@@ -17,15 +18,20 @@ if TYPE_CHECKING:
     from equipoise.results.result import AuditResult
 
 __all__ = [
+    "correction_prices",
     "effect_forest",
     "effect_predictions",
     "effect_spread",
     "effects",
     "evaluation_bars",
+    "paper_densities",
+    "paper_statistics",
     "statistics_against_null",
 ]
 
 AFTER, PRIOR, RAW, DETECTED = "#767676", "#0072B2", "#444444", "#D55E00"
+PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#444444", "#E69F00")
+MARKERS = ("o", "s", "^", "v", "D", "P", "X")
 MOST_NAMED = 12
 """Groups that are named beside their point."""
 
@@ -51,12 +57,20 @@ def effects(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes":
     from matplotlib.figure import Figure
 
     rows = 1.3 + (0.66 if narrow() else 0.27) * len(shown_findings(_biases(result).findings, 0.0))
-    figure = Figure(figsize=(NARROW if narrow() else 8.5, rows + 4.4), layout="constrained")
-    above, below = figure.subplots(2, 1, height_ratios=[rows, 4.2])
+    heights = [rows, 4.2, *(5.2 if narrow() else 3.6 for _ in _costs(result)[:1])]
+    figure = Figure(figsize=(NARROW if narrow() else 8.5, sum(heights) + 0.2), layout="constrained")
+    above, below, *last = figure.subplots(len(heights), 1, height_ratios=heights)
     effect_forest(result, ax=above)
     effect_predictions(result, ax=below)
+    for ax_of_prices in last:
+        correction_prices(result, ax=ax_of_prices)
     axes: Axes = above
     return axes
+
+
+def _costs(result: "AuditResult") -> list[dict[str, Any]]:
+    """Return the rules with their prices; none where an audit has not judged them."""
+    return details_of(result.details, EffectDetails).frontier
 
 
 def _biases(result: "AuditResult") -> "AuditResult":
@@ -168,6 +182,58 @@ def effect_predictions(result: "AuditResult", *, ax: "Axes | None" = None) -> "A
     return axes
 
 
+def correction_prices(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes":
+    """Draw what every rule of correction buys and costs, on data that it has not seen.
+
+    Parameters
+    ----------
+    result : AuditResult
+        Of `Audit.treatment_effects`.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; by default a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        To the left groups err less. Upward is the gain: of the decisions, where the audit was given
+        a rule (larger points change more of them), else in personal accuracy, the fall of the mean
+        squared error. Bars are intervals of 95%, or two standard errors.
+    """
+    from equipoise.plot.intervals import new_axes
+
+    entries = _costs(result)
+    if not entries:
+        raise InvalidParameterError("`correction_prices` needs at least two tested groups.")
+    axes = new_axes(8.5, 3.6) if ax is None else ax
+    decided = entries[0]["value"] is not None
+    axes.axhline(0.0, color=RAW, lw=0.8, zorder=0)
+    for k, entry in enumerate(entries):
+        x = entry["group_error"]
+        if decided:
+            y, ends = entry["value"], (entry["value_low"], entry["value_high"])
+        else:
+            y = -entry["loss"]
+            ends = (y - 2.0 * entry["loss_se"], y + 2.0 * entry["loss_se"])
+        colour = PALETTE[k % len(PALETTE)]
+        axes.plot([x, x], ends, color=colour, lw=1.0, gid=f"price-{entry['rule']}-interval")
+        axes.plot(
+            x,
+            y,
+            MARKERS[k % len(MARKERS)],
+            color=colour,
+            mfc="white" if k % 2 else colour,
+            ms=6.0 + 8.0 * (entry["flipped"] or 0.0),
+            label=entry["rule"],
+            gid=f"price-{entry['rule']}",
+        )
+    axes.set_xlabel("error of groups that remains (root mean square)")
+    axes.set_ylabel("gain of decisions" if decided else "fall of the personal squared error")
+    below = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.2), "ncol": 2}
+    beside = {"loc": "center left", "bbox_to_anchor": (1.01, 0.5)}
+    axes.legend(frameon=False, fontsize="x-small", **(below if narrow() else beside))
+    return axes
+
+
 def evaluation_bars(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes":
     """Draw what each correction leaves on the other half: the paper's comparison of strategies.
 
@@ -227,22 +293,11 @@ def statistics_against_null(result: "AuditResult", *, ax: "Axes | None" = None) 
         Points on the diagonal behave as without bias; the shaded band holds the smallest to the
         largest of so many independent statistics with a chance of 95% each.
     """
-    from scipy import stats
+    from scipy import special
 
-    from equipoise.plot.intervals import new_axes
-
-    axes = new_axes(5.0, 4.2) if ax is None else ax
-    values = sorted(f.statistic for f in _biases(result).findings if f.statistic is not None)
-    m = len(values)
-    place = np.arange(1, m + 1)
-    expected = stats.norm.ppf((place - 0.375) / (m + 0.25))
-    low, high = (stats.norm.ppf(stats.beta.ppf(q, place, m + 1 - place)) for q in (0.025, 0.975))
-    axes.fill_between(expected, low, high, color=PRIOR, alpha=0.15, lw=0)
-    axes.plot(expected, expected, color=RAW, lw=0.8)
-    axes.plot(expected, values, "o", color=PRIOR, ms=4, gid="statistics")
-    axes.set_xlabel("quantile without bias")
-    axes.set_ylabel("statistic of a group")
-    return axes
+    values = [f.statistic for f in _biases(result).findings if f.statistic is not None]
+    words = ("quantile without bias", "statistic of a group")
+    return quantile_plot(np.array(values), special.ndtri, words=words, ax=ax)
 
 
 def effect_spread(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes":
@@ -302,6 +357,90 @@ def effect_spread(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes":
     axes.set_xlabel("prediction error of a group")
     axes.legend(frameon=False, fontsize="small", loc="upper right")
     return axes
+
+
+def paper_densities(
+    result: "AuditResult", *, of: str = "bias", remaining: bool = False, ax: "Axes | None" = None
+) -> "Axes":
+    """Draw the densities of errors or biases over groups and draws: Figures 1 and 3 of the paper.
+
+    Parameters
+    ----------
+    result : AuditResult
+        Of `Audit.treatment_effects` with ``method="paper"``.
+    of : {"error", "bias"}
+        Which.
+    remaining : bool, default False
+        What each strategy leaves on the other half (Figure 3), instead of what there was (Figure
+        1).
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; by default a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The spread is that between groups and twice the sampling variance; `effect_spread` takes the
+        noise out.
+    """
+    from equipoise.plot.intervals import new_axes
+
+    found = _published(result)
+    axes = new_axes(6.0, 3.2) if ax is None else ax
+    curves = {"": found[f"{of}_density"]}
+    if remaining:
+        curves = found[f"remaining_{of}_density"]
+    for k, (rule, density) in enumerate(curves.items()):
+        axes.plot(
+            found["grid"],
+            density,
+            color=PALETTE[k % len(PALETTE)],
+            lw=1.5,
+            label=rule,
+            gid=f"density-{rule or 'before'}",
+        )
+    axes.axvline(0.0, color=RAW, lw=0.6, zorder=0)
+    axes.set_yticks([])
+    axes.set_xlabel(f"{of} (sd between groups)")
+    if remaining:
+        axes.legend(frameon=False, fontsize="x-small")
+    return axes
+
+
+def paper_statistics(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes":
+    """Draw the t statistics of all groups and runs over their null density: Figure 2 of the paper.
+
+    Parameters
+    ----------
+    result : AuditResult
+        Of `Audit.treatment_effects` with ``method="paper"``.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; by default a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+    """
+    from equipoise.plot.intervals import new_axes
+
+    values = np.concatenate([np.asarray(one) for one in _published(result)["statistics"]])
+    axes = new_axes(6.0, 3.2) if ax is None else ax
+    reach = max(4.0, float(np.abs(values).max()))
+    grid = np.linspace(-reach, reach, 400)
+    axes.hist(values, bins=40, density=True, color=PRIOR, alpha=0.4, gid="statistics")
+    axes.plot(grid, _density(grid, 0.0, 1.0), color=RAW, lw=1.2, label="without bias", gid="null")
+    for end in (-1.96, 1.96):
+        axes.axvline(end, color=RAW, lw=0.6, ls=":")
+    axes.set_yticks([])
+    axes.set_xlabel("t statistic of a group in one run")
+    axes.legend(frameon=False, fontsize="x-small")
+    return axes
+
+
+def _published(result: "AuditResult") -> dict[str, Any]:
+    found = details_of(result.details, EffectDetails).paper
+    if found is None:
+        raise InvalidParameterError('this figure needs an audit with `method="paper"`.')
+    return found
 
 
 def _density(x: Any, mean: float, sd: float) -> Any:

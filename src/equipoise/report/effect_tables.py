@@ -1,5 +1,7 @@
 """What a reader of effects needs beside the biases: every number of a group on one line."""
 
+from typing import Any
+
 from equipoise.audits.effects.questions import EffectDetails
 from equipoise.report.improvement_tables import PlainTable
 from equipoise.results.details import details_of
@@ -24,6 +26,8 @@ def effect_tables(result: AuditResult) -> tuple[PlainTable, ...]:
     details = details_of(result.details, EffectDetails)
     if not details.group:
         return ()
+    if details.paper is not None:
+        return (*_published(details, details.paper), *_checks(details))
     several = len(set(details.arm)) > 1
     names = [
         f"{g}, {arm}" if several else g for g, arm in zip(details.group, details.arm, strict=True)
@@ -49,7 +53,36 @@ def effect_tables(result: AuditResult) -> tuple[PlainTable, ...]:
             for k, name in enumerate(names)
         ),
     )
-    return (lines, *_evaluation(details), *_checks(details))
+    return (lines, *_evaluation(details), *_prices(details), *_checks(details))
+
+
+def _published(details: EffectDetails, found: dict[str, Any]) -> tuple[PlainTable, ...]:
+    """Return the tables of the published procedure."""
+    lines = PlainTable(
+        caption="Effect, prediction and error of each group by the published procedure (standard"
+        " errors and intervals in brackets)",
+        columns=("Group", "Effect", "Predicted", "Error", "Error of the rest"),
+        rows=tuple(
+            (
+                name,
+                f"{number(details.tau[k])} ({number(details.tau_se[k])})",
+                f"{number(details.tau_f[k])} ({number(details.tau_f_se[k])})",
+                f"{number(details.B[k])} {_ends(details.B_ci[k])}",
+                number(details.rest[k]),
+            )
+            for k, name in enumerate(details.group)
+        ),
+    )
+    names = ("strategies", "error_mean_square", "bias_mean_square", "rejected")
+    strategies = PlainTable(
+        caption="Mean square of what a strategy leaves on the other half, sampling noise included",
+        columns=("Strategy", "Errors", "Biases", "Still detected"),
+        rows=tuple(
+            (rule, number(error), number(bias), f"{100 * rejected:.0f}%")
+            for rule, error, bias, rejected in zip(*(found[x] for x in names), strict=True)
+        ),
+    )
+    return lines, strategies
 
 
 def _amounts(details: EffectDetails) -> list[float]:
@@ -90,6 +123,47 @@ def _evaluation(details: EffectDetails) -> tuple[PlainTable, ...]:
         ),
     )
     return (table,)
+
+
+def _prices(details: EffectDetails) -> tuple[PlainTable, ...]:
+    """Return what each rule buys and costs."""
+    if not details.frontier:
+        return ()
+    decided = details.rule is not None
+    caption = (
+        "What a correction buys and costs on rows that it has not seen: the error of groups that"
+        " remains (root mean square), the change of the personal squared error (it falls with that"
+        " of the groups: there is no price to pay in accuracy)"
+    )
+    if decided:
+        caption += ", and the change of what decisions gain, with an interval"
+    columns = ("Rule", "Error of groups", "Personal squared error")
+    return (
+        PlainTable(
+            caption=caption,
+            columns=(*columns, "Gain of decisions", "Changed") if decided else columns,
+            rows=tuple(
+                (
+                    entry["rule"],
+                    number(entry["group_error"]),
+                    f"{number(entry['loss'])} ({number(entry['loss_se'])})",
+                    *(
+                        (
+                            _with_ends(entry),
+                            f"{100 * entry['flipped']:.1f}%",
+                        )
+                        if decided
+                        else ()
+                    ),
+                )
+                for entry in details.frontier
+            ),
+        ),
+    )
+
+
+def _with_ends(entry: dict[str, Any]) -> str:
+    return f"{number(entry['value'])} {_ends([entry['value_low'], entry['value_high']])}"
 
 
 def _checks(details: EffectDetails) -> tuple[PlainTable, ...]:

@@ -105,12 +105,13 @@ def policy(
             "`policy` is about one treatment; name one column as `effect_pred`."
         )
     trial = yield from trial_rows(with_strata(self.table, strata), "policy", control)
-    rule = PolicyRule.of(trial.predicted, trial.rows, threshold=threshold, budget=budget)
+    experiment = trial.experiment
+    rule = PolicyRule.of(experiment.predicted, experiment.rows, threshold=threshold, budget=budget)
     found = group_policies(
-        trial.scores,
-        trial.group,
-        trial.treated,
-        trial.rows,
+        experiment.scores,
+        experiment.group,
+        experiment.treated,
+        experiment.rows,
         rule,
         cost=cost,
         confidence_level=confidence_level,

@@ -5,13 +5,14 @@ from typing import Any
 
 from equipoise.results.assumptions import Assumption
 from equipoise.results.details import Details, details_of
+from equipoise.results.estimand import Estimand, EstimandKind
 from equipoise.results.finding import Decision
 from equipoise.results.formats import number, p_value
 from equipoise.results.question import Question, Section
 from equipoise.results.result import AuditResult
 from equipoise.results.wording import decided, joint_detected, joint_p, largest, tested, value
 
-__all__ = ["POLICY", "TREATMENT_EFFECTS", "EffectDetails", "PolicyDetails"]
+__all__ = ["POLICY", "TREATMENT_EFFECTS", "EffectDetails", "PolicyDetails", "effect_estimand"]
 
 SECTION = Section(
     id="effects",
@@ -69,6 +70,18 @@ class EffectDetails(Details):
         What corrections leave on the other half.
     checks : dict
         `sample_ratio` and `balance` of the experiment.
+    frontier : list of dict
+        What each `rule` of correction buys and costs on data that it has not seen: `group_error`
+        that it leaves, change of the personal squared error (`loss`, `loss_se`), and where a rule
+        of decisions was named, change of its `value` (`value_low`, `value_high`) and share of
+        decisions `flipped`.
+    rule : dict, optional
+        `threshold`, `budget` and `cost` of the decisions.
+    method : str
+        "default" or "paper".
+    paper : dict, optional
+        Of the published procedure: mean squares that its `strategies` leave, t `statistics` of all
+        groups and runs, and the densities of its figures.
     by_arm : list of dict
         `omnibus`, `correction` and `recommended` of each arm, where there are several.
     """
@@ -115,6 +128,10 @@ class EffectDetails(Details):
     recommended: dict[str, Any] | None = None
     evaluation: dict[str, Any] | None = None
     checks: dict[str, Any] = field(default_factory=dict)
+    frontier: list[dict[str, Any]] = field(default_factory=list)
+    rule: dict[str, float | None] | None = None
+    method: str = "default"
+    paper: dict[str, Any] | None = None
     by_arm: list[dict[str, Any]] = field(default_factory=list)
 
 
@@ -145,6 +162,25 @@ PARTS = (
     *("slope", "slope difference", "ranking", "ranking difference"),
 )
 """What is told beside the bias of a group."""
+
+
+def effect_estimand(measure: str, kind: EstimandKind) -> Estimand:
+    """Return what a finding about effects estimates, with its words."""
+    word = "relative effect" if measure == "relative" else "effect"
+    names = {
+        "effect": (word, "effect"),
+        "predicted": (f"predicted {word}", "predicted"),
+        "error": (f"error of the predicted {word}", "error"),
+        "bias": (f"bias of the predicted {word}", None),
+        "correction": ("amount to subtract", "subtract"),
+        "remaining": ("remaining error", "remaining"),
+        "slope": ("slope of effects on predictions", "slope"),
+        "slope difference": ("slope minus that of the rest", None),
+        "ranking": ("gain from ranking by predictions", "ranking"),
+        "ranking difference": ("gain from ranking minus that of the rest", None),
+    }
+    name, short = names[kind]
+    return Estimand(name, kind, scale="difference", noun=short)
 
 
 def _treatment_effects(result: AuditResult) -> str:
@@ -191,7 +227,8 @@ TREATMENT_EFFECTS = Question(
     section=SECTION,
     headline=_treatment_effects,
     legend="Filled points are biases with their intervals, hollow ones what the recommended"
-    " correction would leave; below, effects beside their predictions.",
+    " correction would leave; below, effects beside their predictions, and what every correction"
+    " buys (smaller errors of groups, to the left) and brings (upward).",
     details=EffectDetails,
     needs_labels=False,
     own_strata=True,

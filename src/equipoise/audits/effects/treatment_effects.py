@@ -17,21 +17,24 @@ from equipoise._checks import (
 )
 from equipoise._typing import (
     Collapse,
+    Correction,
     CorrectionChoice,
     EffectAdjust,
     EffectMeasure,
+    EffectMethod,
     EffectRanking,
     FloatArray,
     Rest,
     Rng,
 )
 from equipoise.audits.asking import Asking, question_method
-from equipoise.audits.effects.questions import EffectDetails
+from equipoise.audits.effects.paper import PAPER_METHOD, check_paper, paper_answer
+from equipoise.audits.effects.questions import EffectDetails, effect_estimand
 from equipoise.audits.effects.sums import ArmSums, ExperimentSums, experiment_sums, with_strata
 from equipoise.audits.effects.trial_rows import trial_rows
 from equipoise.data.table import Table
 from equipoise.exceptions import InvalidParameterError
-from equipoise.results.estimand import Estimand, EstimandKind
+from equipoise.results.estimand import EstimandKind
 from equipoise.results.finding import ConfidenceInterval, Decision, Finding, JointTest, Note
 from equipoise.results.result import AuditResult
 from equipoise.stats.effects.bias import (
@@ -41,7 +44,7 @@ from equipoise.stats.effects.bias import (
     error_covariance,
     treatment_bias,
 )
-from equipoise.stats.effects.corrections import effect_correction, normal_prior
+from equipoise.stats.effects.corrections import MANY_GROUPS, effect_correction, normal_prior
 from equipoise.stats.effects.errors import UNTESTED, GroupErrors
 from equipoise.stats.effects.evaluation import (
     EffectEvaluation,
@@ -50,7 +53,8 @@ from equipoise.stats.effects.evaluation import (
     evaluate_corrections,
     recommend_correction,
 )
-from equipoise.stats.effects.policy import GroupContrast, group_rankings
+from equipoise.stats.effects.policy import GroupContrast, ValueChange, group_rankings
+from equipoise.stats.effects.prices import CorrectionPrice, correction_prices, policy_prices
 from equipoise.stats.effects.ratio_tests import RatioTests
 from equipoise.stats.effects.slopes import GroupSlopes, group_slopes
 from equipoise.stats.multiplicity import adjusted_p_values
@@ -65,6 +69,9 @@ FEW_DF = 30.0
 """Degrees of freedom below which a finding says how few units there are."""
 WARNED, ALARMED = 0.01, 0.001
 """P-values of the checks of an experiment that are noted, and that lead."""
+
+NULL = "the group's predicted effects have the same error as those of the rest"
+ALTERNATIVE = "the group's predicted effects have another error than those of the rest"
 
 _UNTESTED = {
     "one-arm-only": Note(
@@ -122,11 +129,15 @@ def treatment_effects(
     correction: CorrectionChoice = "auto",
     slope: bool = True,
     ranking: EffectRanking | None = None,
+    threshold: float | None = None,
+    budget: float | None = None,
+    cost: float = 0.0,
     checks: bool = True,
     control_pred: str | None = None,
     treated_pred: str | None = None,
     arm_ratio: float | None = None,
     n_repeats: int = 10,
+    method: EffectMethod = "default",
     alpha: float = 0.05,
     confidence_level: float = 0.95,
     rng: Rng = None,
@@ -174,6 +185,9 @@ def treatment_effects(
     ranking : {"autoc", "qini"}, optional
         Also say how much more those gain who are predicted to gain more, as a difference of
         outcomes, and compare it between groups. It reads the rows; for one treatment.
+    threshold, budget, cost : float, optional
+        A rule that rests on the predictions, as in `policy`: also say what each correction changes
+        in the value of its decisions. It reads the rows; for one treatment.
     checks : bool, default True
         Check the shares of the arms, and the balance of the `features`.
     control_pred, treated_pred : str, optional
@@ -184,6 +198,10 @@ def treatment_effects(
         Treated rows per control row by design, when the table holds positive outcomes only.
     n_repeats : int, default 10
         Halvings in the evaluation of corrections; 0 leaves it out.
+    method : {"default", "paper"}
+        "paper" is the published procedure, random halves and bootstrap draws with Eqs. (15) and
+        (20), for comparison; it carries a note on what is wrong with it, and has neither slopes nor
+        a joint test.
     alpha : float, default 0.05
         Level of the tests.
     confidence_level : float, default 0.95
@@ -201,7 +219,8 @@ def treatment_effects(
         error of the `rest`; `omnibus` (all errors equal; all zero), `prior_mean` and `prior_sd` of
         the errors between groups, `corrections` (amount to subtract, by rule and group), whether
         one is `recommended`, what is `remaining` after it on the same data, the `evaluation` of all
-        rules on halves, `slopes`, `checks`, `units`, and `detectable` biases.
+        rules on halves, what rules buy and cost (`frontier`), `slopes`, `checks`, `units`, and
+        `detectable` biases.
 
     Examples
     --------
@@ -229,8 +248,27 @@ def treatment_effects(
     if ranking is not None:
         check_option("ranking", ranking, EffectRanking)
     _check_options(alpha, confidence_level, adjust, rest, n_repeats, margin, arm_ratio)
+    check_option("method", method, EffectMethod)
     generator = check_rng(rng)
     table = with_strata(self.table, strata)
+    if method == "paper":
+        given = {
+            "collapse": collapse != "auto",
+            "split": split,
+            "margin": margin is not None,
+            "adjust": adjust == "max_t",
+            "rest": rest != "stratified",
+            "correction": correction != "auto",
+            "ranking": ranking is not None,
+            "threshold": threshold is not None,
+            "budget": budget is not None,
+            "control_pred": control_pred is not None,
+            "treated_pred": treated_pred is not None,
+            "arm_ratio": arm_ratio is not None,
+            "n_repeats": n_repeats == 0,
+        }
+        check_paper(table, [name for name, refused in given.items() if refused], self.effect_preds)
+        slope, collapse = False, "positives" if measure == "relative" else "mean"
     sums = yield from experiment_sums(
         table,
         measure=measure,
@@ -245,6 +283,21 @@ def treatment_effects(
         checks=checks,
         seed=int(generator.integers(2**31 - 1)),
     )
+    if method == "paper":
+        return (
+            yield from _paper(
+                table,
+                sums,
+                measure=measure,
+                control=control,
+                adjust=adjust,
+                n_repeats=n_repeats,
+                alpha=alpha,
+                confidence_level=confidence_level,
+                checks=checks,
+                rng=generator,
+            )
+        )
     options = _Options(
         rest=rest,
         adjust=adjust,
@@ -259,6 +312,17 @@ def treatment_effects(
         ranked = yield from _rankings(table, ranking, control, options, several=self.effect_preds)
     answers = [_answer(arm, options, generator) for arm in sums.arms]
     answers = _adjusted(answers, options)
+    decided: Mapping[Correction, ValueChange] = {}
+    if threshold is not None or budget is not None:
+        decided = yield from _policy_prices(
+            table,
+            answers[0],
+            options,
+            control=control,
+            several=self.effect_preds,
+            rule={"threshold": threshold, "budget": budget, "cost": cost},
+            rng=generator.spawn(1)[0],
+        )
     names = _names(sums, table.roles.column("treatment"))
     kind = sums.arms[0].collapse
     notes = [*sums.notes, *_method_notes(measure, kind, split=split)]
@@ -266,6 +330,8 @@ def treatment_effects(
     if len(answers) > 1:
         notes.append(_arms_note(sums))
     details = _details(names, answers, options)
+    details["frontier"] = _frontier(answers[0], decided)
+    details["rule"] = {"threshold": threshold, "budget": budget, "cost": cost} if decided else None
     details |= {
         "measure": measure,
         "collapse": kind,
@@ -287,8 +353,8 @@ def treatment_effects(
         notes += extra
     return AuditResult(
         audit="treatment_effects",
-        null="the group's predicted effects have the same error as those of the rest",
-        alternative="the group's predicted effects have another error than those of the rest",
+        null=NULL,
+        alternative=ALTERNATIVE,
         alpha=alpha,
         method=_method(answers, measure, kind, split=split),
         n=int(sums.n.sum()),
@@ -296,6 +362,46 @@ def treatment_effects(
         + tuple(f for answer in answers for f in _parts(names, answer, options))
         + ranked,
         joint=_joint(answers, alpha),
+        notes=tuple(dict.fromkeys(notes)),
+        details=EffectDetails(**details),
+    )
+
+
+def _paper(
+    table: Table,
+    sums: ExperimentSums,
+    *,
+    measure: EffectMeasure,
+    adjust: EffectAdjust,
+    alpha: float,
+    checks: bool,
+    **options: Any,
+) -> Asking[AuditResult]:
+    """Answer by the published procedure."""
+    answer = yield from paper_answer(
+        table, sums, measure=measure, adjust=adjust, alpha=alpha, **options
+    )
+    details = answer.details() | {
+        "method": "paper",
+        "measure": measure,
+        "collapse": sums.arms[0].collapse,
+        "compared_with": "pooled",
+        "adjust": adjust,
+        "split": True,
+        "control": sums.control,
+    }
+    notes = [*sums.notes, *answer.notes, *_multiplicity(adjust, len(details["group"]), 1)]
+    if checks:
+        details["checks"], extra = _checks(sums, table.roles.features)
+        notes += extra
+    return AuditResult(
+        audit="treatment_effects",
+        null=NULL,
+        alternative=ALTERNATIVE,
+        alpha=alpha,
+        method=PAPER_METHOD,
+        n=int(sums.n.sum()),
+        findings=answer.findings(),
         notes=tuple(dict.fromkeys(notes)),
         details=EffectDetails(**details),
     )
@@ -332,6 +438,7 @@ class _Answer:
     shown: str
     recommended: Recommendation | None
     evaluation: EffectEvaluation | None
+    prices: tuple[CorrectionPrice, ...] = ()
 
     @property
     def measure(self) -> str:
@@ -421,7 +528,68 @@ def _answer(arm: ArmSums, options: _Options, rng: np.random.Generator) -> _Answe
         shown=recommended.rule if options.correction == "auto" else options.correction,
         recommended=recommended,
         evaluation=evaluation,
+        # Draws of their own: no other number depends on them.
+        prices=correction_prices(
+            b,
+            covariance,
+            weight=weight,
+            corrections=all_rules(len(b)),
+            alpha=options.alpha,
+            # Means over many groups need fewer parts, and their rules take longer to fit.
+            n_repeats=10 if len(b) < MANY_GROUPS else 1,
+            rng=rng.spawn(1)[0],
+        ),
     )
+
+
+def _policy_prices(
+    table: Table,
+    answer: _Answer,
+    options: _Options,
+    *,
+    control: object,
+    several: Mapping[str, str],
+    rule: Mapping[str, Any],
+    rng: np.random.Generator,
+) -> Asking[Mapping[Correction, ValueChange]]:
+    """Return what each correction changes in the decisions of a rule."""
+    if several:
+        raise InvalidParameterError(
+            "a rule is about one treatment; name one column as `effect_pred`, or leave `threshold`"
+            " and `budget` out."
+        )
+    trial = yield from trial_rows(table, "treatment_effects with a rule", control)
+    return policy_prices(
+        trial.experiment,
+        measure=answer.errors.measure,  # type: ignore[arg-type]
+        corrections=all_rules(len(answer.errors.tested)),
+        alpha=options.alpha,
+        confidence_level=options.confidence_level,
+        rng=rng,
+        **rule,
+    )
+
+
+def _frontier(
+    answer: _Answer, decided: Mapping[Correction, ValueChange]
+) -> list[dict[str, float | str | None]]:
+    """Return what every rule of correction buys and costs."""
+    found: list[dict[str, float | str | None]] = []
+    for price in answer.prices:
+        value = decided.get(price.rule)
+        found.append(
+            {
+                "rule": price.rule,
+                "group_error": price.group_error,
+                "loss": price.loss,
+                "loss_se": price.loss_se,
+                "value": None if value is None else value.estimate,
+                "value_low": None if value is None else value.low,
+                "value_high": None if value is None else value.high,
+                "flipped": None if value is None else value.flipped,
+            }
+        )
+    return found
 
 
 def _slopes(arm: ArmSums, errors: GroupErrors) -> GroupSlopes | None:
@@ -620,6 +788,7 @@ def _arm_details(answer: _Answer) -> dict[str, Any]:
         },
         "correction": answer.shown,
         "recommended": _recommendation(answer.recommended),
+        "frontier": _frontier(answer, {}),
     }
 
 
@@ -726,28 +895,10 @@ def _checks(sums: ExperimentSums, features: tuple[str, ...]) -> tuple[dict[str, 
     return found, notes
 
 
-def _estimand(measure: str, kind: EstimandKind) -> Estimand:
-    word = "relative effect" if measure == "relative" else "effect"
-    names = {
-        "effect": (word, "effect"),
-        "predicted": (f"predicted {word}", "predicted"),
-        "error": (f"error of the predicted {word}", "error"),
-        "bias": (f"bias of the predicted {word}", None),
-        "correction": ("amount to subtract", "subtract"),
-        "remaining": ("remaining error", "remaining"),
-        "slope": ("slope of effects on predictions", "slope"),
-        "slope difference": ("slope minus that of the rest", None),
-        "ranking": ("gain from ranking by predictions", "ranking"),
-        "ranking difference": ("gain from ranking minus that of the rest", None),
-    }
-    name, short = names[kind]
-    return Estimand(name, kind, scale="difference", noun=short)
-
-
 def _biases(names: _Names, answer: _Answer, options: _Options) -> tuple[Finding, ...]:
     errors, bias = answer.errors, answer.bias
     place = {int(g): k for k, g in enumerate(errors.tested)}
-    estimand = _estimand(answer.measure, "bias")
+    estimand = effect_estimand(answer.measure, "bias")
     findings = []
     for g, name in enumerate(names[answer.arm]):
         shared: dict[str, Any] = {
@@ -800,7 +951,7 @@ def _parts(names: _Names, answer: _Answer, options: _Options) -> list[Finding]:
         ) -> Finding:
             return Finding(
                 group=names[answer.arm][g],
-                estimand=_estimand(answer.measure, kind),
+                estimand=effect_estimand(answer.measure, kind),
                 decision=Decision.ESTIMATED,
                 n=int(errors.n[g]),
                 method=method,
@@ -847,7 +998,7 @@ def _slope_findings(names: _Names, answer: _Answer, options: _Options) -> list[F
         findings.append(
             Finding(
                 decision=Decision.ESTIMATED,
-                estimand=_estimand(answer.measure, "slope"),
+                estimand=effect_estimand(answer.measure, "slope"),
                 estimate=float(slopes.slope[k]),
                 ci=_t_interval(slopes.slope[k], slopes.se[k], slopes.df[k], options),
                 notes=_slope_notes(slopes, k, options.alpha),
@@ -861,7 +1012,7 @@ def _slope_findings(names: _Names, answer: _Answer, options: _Options) -> list[F
         findings.append(
             Finding(
                 decision=Decision.DETECTED if p <= options.alpha else Decision.NOT_DETECTED,
-                estimand=_estimand(answer.measure, "slope difference"),
+                estimand=effect_estimand(answer.measure, "slope difference"),
                 estimate=float(slopes.difference[k]),
                 ci=_t_interval(
                     slopes.difference[k],
@@ -894,12 +1045,13 @@ def _rankings(
         )
     trial = yield from trial_rows(table, "ranking", control)
     # Draws of its own: asking for it changes no other number.
+    rows = trial.experiment
     found = group_rankings(
-        trial.scores,
-        trial.predicted,
-        trial.group,
-        trial.treated,
-        trial.rows,
+        rows.scores,
+        rows.predicted,
+        rows.group,
+        rows.treated,
+        rows.rows,
         kind=kind,
         confidence_level=options.confidence_level,
         rng=0,
@@ -918,7 +1070,7 @@ def _rankings(
         )
 
     estimated = [
-        finding(one, decision=Decision.ESTIMATED, estimand=_estimand("difference", "ranking"))
+        finding(one, decision=Decision.ESTIMATED, estimand=effect_estimand("difference", "ranking"))
         for one in found.values
     ]
     compared = [
@@ -927,7 +1079,7 @@ def _rankings(
             decision=Decision.DETECTED
             if (one.p_value_adjusted or 0.0) <= options.alpha
             else Decision.NOT_DETECTED,
-            estimand=_estimand("difference", "ranking difference"),
+            estimand=effect_estimand("difference", "ranking difference"),
             statistic=one.statistic,
             p_value=one.p_value_adjusted,
             p_value_raw=one.p_value,
@@ -938,7 +1090,7 @@ def _rankings(
     untested = [
         Finding(
             group=trial.names[g],
-            estimand=_estimand("difference", "ranking"),
+            estimand=effect_estimand("difference", "ranking"),
             decision=Decision.NOT_TESTED,
             n=int(size[g]),
             method=kind,
@@ -1055,6 +1207,11 @@ def _arms_note(sums: ExperimentSums) -> Note:
 
 
 def _adjust_notes(adjust: EffectAdjust, answers: list[_Answer]) -> list[Note]:
+    size = sum(len(answer.errors.tested) for answer in answers if answer.bias is not None)
+    return _multiplicity(adjust, size, len(answers))
+
+
+def _multiplicity(adjust: EffectAdjust, size: int, n_arms: int) -> list[Note]:
     words = {
         "holm": "Holm's method",
         "bonferroni": "Bonferroni's method",
@@ -1062,9 +1219,8 @@ def _adjust_notes(adjust: EffectAdjust, answers: list[_Answer]) -> list[Note]:
         "by": "the Benjamini-Yekutieli method",
         "max_t": "the law of the largest of the remaining statistics (step-down max-t)",
     }
-    size = sum(len(answer.errors.tested) for answer in answers if answer.bias is not None)
     if size <= 2 or adjust == "none":
         return []
-    family = f"{size} groups" if len(answers) == 1 else f"{size} pairs of arm and group"
+    family = f"{size} groups" if n_arms == 1 else f"{size} pairs of arm and group"
     message = f"P-values are adjusted for {family} by {words[adjust]}; intervals are not."
     return [Note(code="multiplicity", message=message)]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from equipoise._checks import quoted
-from equipoise._typing import AnyArray, FloatArray, IntArray
+from equipoise._typing import IntArray
 from equipoise.audits.asking import Asking
 from equipoise.audits.disparity.measure import dropped_notes
 from equipoise.audits.effects.sums import SMALLEST_CHANCE
@@ -17,7 +17,8 @@ from equipoise.data.table import Quantity, Rows, Table
 from equipoise.exceptions import DataError, InvalidParameterError
 from equipoise.moments import CellMoments
 from equipoise.results.finding import Note
-from equipoise.stats.effects.effect_scores import EffectScores, effect_scores
+from equipoise.stats.effects.effect_scores import effect_scores
+from equipoise.stats.effects.prices import ExperimentRows
 from equipoise.stats.influence import InfluenceSums
 
 __all__ = ["TrialRows", "trial_rows"]
@@ -31,30 +32,21 @@ class TrialRows:
     ----------
     names : tuple of str
         Groups, written ``race=Black & sex=Female``.
-    group : array of shape (n,)
-        Number of each row's group.
-    predicted, treated : array of shape (n,)
-        Predicted effect; arm.
-    scores : EffectScores
-        Doubly robust scores.
-    rows : InfluenceSums
-        Weights, counts and clusters.
+    experiment : ExperimentRows
+        The rows; groups are numbers of `names`.
     notes : tuple of Note
         Rows left out.
     """
 
     names: tuple[str, ...]
-    group: IntArray
-    predicted: FloatArray
-    treated: AnyArray
-    scores: EffectScores
-    rows: InfluenceSums
+    experiment: ExperimentRows
     notes: tuple[Note, ...]
 
     @property
     def size(self) -> IntArray:
         """Rows of each group."""
-        return np.bincount(self.group, self.rows.count, minlength=len(self.names)).astype(np.int64)
+        one = self.experiment
+        return np.bincount(one.group, one.rows.count, minlength=len(self.names)).astype(np.int64)
 
 
 def trial_rows(table: Table, question: str, control: object = None) -> Asking[TrialRows]:
@@ -126,10 +118,16 @@ def trial_rows(table: Table, question: str, control: object = None) -> Asking[Tr
     unit = None if rows.unit is None else np.unique(rows.unit[keep], return_inverse=True)[1]
     return TrialRows(
         names=cell_names(place.columns, place.labels),
-        group=group[keep],
-        predicted=f[keep],
-        treated=treated[keep],
-        scores=scores[keep],
-        rows=InfluenceSums(weight=weight[keep], count=count[keep], unit=unit),
+        experiment=ExperimentRows(
+            outcome=y[keep],
+            predicted=f[keep],
+            treated=treated[keep],
+            group=group[keep],
+            stratum=place.stratum[rows.cell][keep],
+            n_strata=place.n_strata,
+            chance=None if e is None else e[keep],
+            scores=scores[keep],
+            rows=InfluenceSums(weight=weight[keep], count=count[keep], unit=unit),
+        ),
         notes=tuple(notes),
     )

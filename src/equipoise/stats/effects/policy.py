@@ -19,7 +19,15 @@ from equipoise.stats.effects.ranking import ranked_effect
 from equipoise.stats.influence import InfluenceSums
 from equipoise.stats.scores.cells import weighted_quantile
 
-__all__ = ["GroupContrast", "GroupQuantities", "PolicyRule", "group_policies", "group_rankings"]
+__all__ = [
+    "GroupContrast",
+    "GroupQuantities",
+    "PolicyRule",
+    "ValueChange",
+    "group_policies",
+    "group_rankings",
+    "value_change",
+]
 
 MIN_TREATED = 10
 """Rows of each arm that a group must have, for a gain where the rule treats."""
@@ -249,6 +257,70 @@ def _policy_of(
     ratio = value / share if share > 0.0 else 0.0
     by_ratio = (by_value - ratio * by_share) / share if share > 0.0 else by_value
     return found | {"gain per treated": (ratio, by_ratio)}
+
+
+class ValueChange(NamedTuple):
+    """What another rule changes: mean gain of a person with an interval, and decisions."""
+
+    estimate: float
+    low: float
+    high: float
+    flipped: float
+
+
+def value_change(
+    scores: EffectScores,
+    rows: InfluenceSums,
+    before: PolicyRule,
+    after: PolicyRule,
+    *,
+    cost: float = 0.0,
+    confidence_level: float = 0.95,
+) -> ValueChange:
+    """Return how much more a person gains on average from one rule than from another.
+
+    Parameters
+    ----------
+    scores : EffectScores
+        Doubly robust scores of n rows.
+    rows : InfluenceSums
+        Weights, counts and units.
+    before, after : PolicyRule
+        The rules.
+    cost : float, default 0
+        Of treating one person, in units of the outcome.
+    confidence_level : float, default 0.95
+        Of the interval.
+
+    Returns
+    -------
+    ValueChange
+        With `flipped`, the share of persons whom the rules treat differently.
+
+    Examples
+    --------
+    Leaving out those whom treatment harms.
+
+    >>> import numpy as np
+    >>> from equipoise.stats.effects.effect_scores import effect_scores
+    >>> effect, treated = np.repeat([1.0, -1.0], 40), np.tile([True, False], 40)
+    >>> scores = effect_scores(np.where(treated, effect, 0.0), treated, effect > 0)
+    >>> rows = InfluenceSums(weight=np.ones(80), count=np.ones(80))
+    >>> everyone, gainers = (PolicyRule.of(effect, rows, threshold=c) for c in (-1.0, 1.0))
+    >>> found = value_change(scores, rows, everyone, gainers)
+    >>> found.estimate, found.flipped
+    (0.5, 0.5)
+    """
+    gain = scores.score - check_number("cost", cost)
+    everyone = np.ones(len(gain), dtype=bool)
+    (old, by_old), (new, by_new) = (
+        _policy_of(scores, gain, rows.mass, rule, everyone)["gain per member"]
+        for rule in (before, after)
+    )
+    sums = rows.sums(by_new - by_old)
+    ends = rows.interval(new - old, sums, check_fraction("confidence_level", confidence_level))
+    flipped = rows.mass @ np.abs(after.chance - before.chance) / rows.mass.sum()
+    return ValueChange(new - old, float(ends.low), float(ends.high), float(flipped))
 
 
 def group_rankings(

@@ -4,6 +4,8 @@ from numpy.testing import assert_allclose
 
 import equipoise as eq
 from equipoise.exceptions import DataError, InvalidParameterError
+from equipoise.plot.effects import correction_prices
+from equipoise.report.effect_tables import effect_tables
 
 
 @pytest.fixture
@@ -136,3 +138,62 @@ def test_a_group_with_one_arm_is_left_out_and_counted(table):
     assert none.decision == "not tested"
     assert "one arm" in none.notes[0].message
     assert {f.group for f in result.findings} == {"group=A", "group=B", "group=C"}
+
+
+def test_every_correction_has_its_price(table):
+    """What a rule buys (group error) and costs (personal loss, value of decisions)."""
+    result = audit(table).treatment_effects(measure="difference", threshold=0.0, cost=0.1, rng=0)
+    found = {entry["rule"]: entry for entry in result.details["frontier"]}
+    assert set(found) == set(result.details["corrections"])
+    none, best = found["none"], found["bayes_zero"]
+    assert (none["loss"], none["value"], none["flipped"]) == (0.0, 0.0, 0.0)
+    # Predictions for B are .8 too low: a correction mends the groups, and persons with them.
+    assert best["group_error"] < 0.3 * none["group_error"]
+    assert best["loss"] + 4 * best["loss_se"] < 0.0
+    assert_allclose(best["group_error"] ** 2 - none["group_error"] ** 2, best["loss"], rtol=1e-9)
+    assert best["value_low"] < best["value"] < best["value_high"]
+    assert 0.05 < best["flipped"] < 0.3
+    assert result.details["rule"] == {"threshold": 0.0, "budget": None, "cost": 0.1}
+
+
+def test_prices_without_a_rule_are_those_of_accuracy(table):
+    plain = audit(table).treatment_effects(measure="difference", rng=0)
+    ruled = audit(table).treatment_effects(measure="difference", budget=0.3, rng=0)
+    assert plain.details["rule"] is None
+    assert all(entry["value"] is None for entry in plain.details["frontier"])
+    # A rule adds columns and changes no other number.
+    for one, other in zip(plain.details["frontier"], ruled.details["frontier"], strict=True):
+        assert one["loss"] == other["loss"]
+    assert [f.estimate for f in plain.findings] == [f.estimate for f in ruled.findings]
+    assert plain.details["evaluation"] == ruled.details["evaluation"]
+
+
+def test_prices_are_drawn_and_reported(table):
+    result = audit(table).treatment_effects(measure="difference", budget=0.3, rng=0)
+    points = correction_prices(result).get_lines()
+    drawn = {line.get_gid() for line in points}
+    rules = [entry["rule"] for entry in result.details["frontier"]]
+    assert drawn >= {f"price-{rule}" for rule in rules}
+    place = {line.get_gid(): line for line in points}["price-mean"]
+    entry = result.details["frontier"][rules.index("mean")]
+    assert_allclose(place.get_xydata()[0], [entry["group_error"], entry["value"]])
+    without = audit(table).treatment_effects(measure="difference", rng=0)
+    assert "squared error" in correction_prices(without).get_ylabel()
+    html = result._repr_html_()
+    assert html
+    captions = [one.caption for one in effect_tables(result)]
+    assert any("buys and costs" in caption for caption in captions)
+    (prices,) = (one for one in effect_tables(result) if "buys and costs" in one.caption)
+    assert [row[0] for row in prices.rows] == rules
+    assert prices.columns[-1] == "Changed"
+
+
+def test_the_price_needs_one_treatment_and_one_of_threshold_and_budget(table):
+    with pytest.raises(InvalidParameterError, match="either"):
+        audit(table).treatment_effects(measure="difference", threshold=0.0, budget=0.3)
+    several = table | {"offer": np.arange(3_000) % 3}
+    predictions = {"1": "predicted", "2": "predicted"}
+    with pytest.raises(InvalidParameterError, match="one treatment"):
+        audit(several, effect_pred=predictions).treatment_effects(
+            measure="difference", threshold=0.0
+        )
