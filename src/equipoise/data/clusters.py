@@ -26,6 +26,7 @@ SOURCE, KEPT = "__eq_source", "__eq_kept"
 MOST_COLUMNS = 16
 """Sums of one cluster, cells times quantities, that are columns."""
 BOTH_U, BOTH_W, ALL_U, ALL_W = "__eq_both_u", "__eq_both_w", "__eq_all_u", "__eq_all_w"
+ONLY_U, ONLY_W, REST_U, REST_W = "__eq_only_u", "__eq_only_w", "__eq_rest_u", "__eq_rest_w"
 LINKS = ((0, 1), (0, 2), (1, 2))
 """Pairs of the sides of a subgroup."""
 ROUNDING = 1e-12
@@ -262,25 +263,29 @@ def _shared(
         chosen for size in range(len(keys) + 1) for chosen in combinations(range(len(keys)), size)
     ]
     never = nw.lit(value=False)
-    repeated = nw.concat(
-        [
-            given.select(
-                CLUSTER,
-                *names,
-                *[
-                    nw.col(key) if k in chosen else nw.when(never).then(nw.col(key)).alias(key)
-                    for k, key in enumerate(keys)
-                ],
-                nw.lit(number).alias(CELL),
-            )
-            for number, chosen in enumerate(subsets)
-        ],
-        how="vertical",
-    )
-    summed = repeated.group_by(CLUSTER, CELL, *keys).agg(*[nw.col(name).sum() for name in names])
+    repeated = [
+        given.select(
+            CLUSTER,
+            nw.lit(number).alias(CELL),
+            *[
+                nw.col(key) if k in chosen else nw.when(never).then(nw.col(key)).alias(key)
+                for k, key in enumerate(keys)
+            ],
+            *names,
+        )
+        for number, chosen in enumerate(subsets)
+    ]
+    # The last subset is that of all keys, and summed already.
+    *unions, finest = repeated
+    summed = finest
+    if unions:
+        together = nw.concat(unions, how="vertical").group_by(CLUSTER, CELL, *keys)
+        sums = together.agg(*[nw.col(name).sum() for name in names])
+        summed = nw.concat([sums, finest], how="vertical")
     terms = {name: term for one in sides for name, term in one.terms().items()}
     result = collect(
         summed.join(totals, on=CLUSTER)
+        .with_columns(*[part for one in sides for part in one.outside()])
         .group_by(CELL, *keys)
         .agg(*[term.sum().alias(name) for name, term in terms.items()]),
         keys=keys,
@@ -309,6 +314,8 @@ class _Sides:
         self.prefix = f"q{number}"
         self.both = (f"{BOTH_U}{number}", f"{BOTH_W}{number}")
         self.all = (f"{ALL_U}{number}", f"{ALL_W}{number}")
+        self.only = (f"{ONLY_U}{number}", f"{ONLY_W}{number}")
+        self.rest = (f"{REST_U}{number}", f"{REST_W}{number}")
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -329,22 +336,25 @@ class _Sides:
             nw.col(part).sum().alias(name) for name, part in zip(self.all, self.both, strict=True)
         ]
 
+    def outside(self) -> list[nw.Expr]:
+        """Return what a cluster has in the subgroup or in the reference alone."""
+        left = [*zip(self.rest, _left(self.all, self.both), strict=True)]
+        if self.one.reference:
+            left += zip(self.only, _left(self.one.names, self.both), strict=True)
+        return [value.alias(name) for name, value in left]
+
     def terms(self) -> dict[str, nw.Expr]:
         """Return what is summed over clusters."""
-        u, w = (nw.col(name) for name in self.one.names)
-        both_u, both_w = (nw.col(name) for name in self.both)
-        all_u, all_w = (nw.col(name) for name in self.all)
-        sides = [
-            _left(u, both_u, w, both_w),
-            (both_u, both_w),
-            _left(all_u, both_u, all_w, both_w),
-        ]
-        used = (0, 1, 2) if self.one.reference else (1, 2)
-        terms = {f"t{name}": term for name, term in mean_terms(all_u, all_w).items()}
-        for k in used:
-            terms |= {f"{k}{name}": term for name, term in mean_terms(*sides[k]).items()}
+        sides = {
+            k: (nw.col(u), nw.col(w))
+            for k, (u, w) in enumerate((self.only, self.both, self.rest))
+            if k or self.one.reference
+        }
+        terms = {f"t{name}": term for name, term in mean_terms(*map(nw.col, self.all)).items()}
+        for k, side in sides.items():
+            terms |= {f"{k}{name}": term for name, term in mean_terms(*side).items()}
         for a, b in LINKS:
-            if a in used:
+            if a in sides:
                 (ua, wa), (ub, wb) = sides[a], sides[b]
                 linked = (ua * ub, ua * wb, wa * ub, wa * wb, wa * wa * wb * wb)
                 terms |= {f"l{a}{b}{k}": term for k, term in enumerate(linked)}
@@ -376,8 +386,9 @@ class _Sides:
         )
 
 
-def _left(u: nw.Expr, part_u: nw.Expr, w: nw.Expr, part_w: nw.Expr) -> tuple[nw.Expr, nw.Expr]:
+def _left(whole: tuple[str, ...], part: tuple[str, ...]) -> tuple[nw.Expr, nw.Expr]:
     """Subtract a part; what is left of equal sums is nothing, and not their rounding."""
+    (u, w), (part_u, part_w) = map(nw.col, whole), map(nw.col, part)
     none = (w - part_w).abs() <= ROUNDING * w.abs()
     return (
         nw.when(none).then(0.0).otherwise(u - part_u),

@@ -24,6 +24,7 @@ __all__ = [
     "KEPT_NAMES",
     "MISSING_LABEL",
     "MOST_ROWS",
+    "ONE",
     "Fault",
     "Needs",
     "RoleColumns",
@@ -34,6 +35,9 @@ Needs: TypeAlias = Mapping[str, Literal["label", "number"]]
 
 Fault: TypeAlias = tuple[Hashable, ...]
 """The name of something that can be wrong with a row, for instance ``("race", "missing")``."""
+
+ONE = nw.lit(1.0)
+"""The number one in every row. A quantity with this very value needs no sums of its own."""
 
 INVALID_LABEL, MISSING_LABEL = 2, 3
 

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 import narwhals as nw
 
 from equipoise._checks import nearest, quoted
-from equipoise.data.columns import Needs, RoleColumns
+from equipoise.data.columns import ONE, Needs, RoleColumns
 from equipoise.exceptions import InvalidParameterError
 
 __all__ = ["METRICS", "OPPOSITE", "AnyMetric", "Metric", "RateMetric", "RealMetric", "find_metric"]
@@ -110,7 +110,7 @@ BOTH = ("y_true", "y_pred")
 
 
 def _mean(role: str) -> Callable[[RoleColumns], tuple[nw.Expr, nw.Expr]]:
-    return lambda table: (table.value(role), nw.lit(1.0))
+    return lambda table: (table.value(role), ONE)
 
 
 def _selected_outcome(table: RoleColumns) -> tuple[nw.Expr, nw.Expr]:
@@ -118,21 +118,21 @@ def _selected_outcome(table: RoleColumns) -> tuple[nw.Expr, nw.Expr]:
 
 
 def _residual(table: RoleColumns) -> tuple[nw.Expr, nw.Expr]:
-    return table.y_true - table.y_score, nw.lit(1.0)
+    return table.y_true - table.y_score, ONE
 
 
 def _squared_error(table: RoleColumns) -> tuple[nw.Expr, nw.Expr]:
     error = table.y_true - table.y_score
-    return error * error, nw.lit(1.0)
+    return error * error, ONE
 
 
 def _absolute_error(table: RoleColumns) -> tuple[nw.Expr, nw.Expr]:
-    return (table.y_true - table.y_score).abs(), nw.lit(1.0)
+    return (table.y_true - table.y_score).abs(), ONE
 
 
 def _scoring_rate(table: RoleColumns) -> tuple[nw.Expr, nw.Expr]:
     above = (table.y_score > table.median("y_score")).cast(nw.Int32).cast(nw.Float64)
-    return above, nw.lit(1.0)
+    return above, ONE
 
 
 SCORED: Needs = {"y_true": "number", "y_score": "number"}

@@ -169,8 +169,9 @@ class _Faults:
         self.missing = table.missing(needs) | (table.missing_groups() if whole else {})
         self.impossible = table.impossible(needs)
         # A quantity can be null or infinite where its columns are complete.
-        self.null: dict[Fault, Quantity] = {(q, "null"): q for q in sums.quantities}
-        self.infinite: dict[Fault, Quantity] = {(q, "infinite"): q for q in sums.quantities}
+        varying = [q for q in sums.quantities if not q.is_one]
+        self.null: dict[Fault, Quantity] = {(q, "null"): q for q in varying}
+        self.infinite: dict[Fault, Quantity] = {(q, "infinite"): q for q in varying}
 
     @property
     def names(self) -> tuple[Fault, ...]:
@@ -403,7 +404,8 @@ class _Scan:
 
     def _repeated(self) -> dict[str, str]:
         """Return sums that are others because a quantity is one in every row, and which."""
-        ones = {name for quantity, name in self.quantities.items() if quantity.name == "one"}
+        summed = (*self.quantities.items(), *self.counted.items())
+        ones = {name for quantity, name in summed if quantity.is_one}
         if not self.plain or not ones:
             return {}
         same = dict.fromkeys(ones, "n")

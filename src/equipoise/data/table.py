@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import narwhals as nw
 
-from equipoise.data.columns import Needs, RoleColumns
+from equipoise.data.columns import ONE, Needs, RoleColumns
 from equipoise.data.query import Sent
 from equipoise.data.roles import Roles
 from equipoise.exceptions import EquipoiseError, InvalidParameterError
@@ -59,6 +59,11 @@ class Quantity:
     name: str
     detail: Hashable
     value: nw.Expr = field(compare=False, repr=False)
+
+    @property
+    def is_one(self) -> bool:
+        """Whether it is one in every row; no name says so."""
+        return self.value is ONE
 
     @classmethod
     def of(cls, value: nw.Expr) -> "Quantity":
@@ -280,7 +285,9 @@ class Table(RoleColumns):
                 for labels, counts in zip(combinations, chosen, strict=True)
                 if counts
             ]
-            both.append(Quantity("rate", (roles, chosen), reduce(add, used)))
+            # Every row with labels counts.
+            value = ONE if all(chosen) else reduce(add, used)
+            both.append(Quantity("rate", (roles, chosen), value))
         return both[0], both[1]
 
     def indicators(self, roles: tuple[str, ...]) -> tuple[Quantity, ...]:

@@ -472,7 +472,9 @@ class ContrastLaw:
         return np.where(self.tested, low, np.nan), np.where(self.tested, high, np.nan)
 
 
-def contrast_law(contrast: Contrast, *, shape: ShapeRule = "checked") -> ContrastLaw:
+def contrast_law(
+    contrast: Contrast, *, shape: ShapeRule = "checked", lone: AnyArray | bool = False
+) -> ContrastLaw:
     r"""Studentise a contrast and take out its skewness.
 
     Parameters
@@ -483,6 +485,9 @@ def contrast_law(contrast: Contrast, *, shape: ShapeRule = "checked") -> Contras
         "borrowed": the skewness :math:`\lambda` of the model. "checked": also the nearest value
         within half a standard error of the contrast's own skewness, and all between; the smallest
         absolute root counts. "none": t without a correction for skewness.
+    lone : array of bool, default False
+        Where the shape is not borrowed from others, so that it checks nothing: no skewness at all
+        is then in the range of "checked" too.
 
     Returns
     -------
@@ -520,6 +525,8 @@ def contrast_law(contrast: Contrast, *, shape: ShapeRule = "checked") -> Contras
         heard = np.clip(np.clip(low, own - doubt, own + doubt), -limit, limit)
         heard = np.where(c.own_variance > 0, heard, low)
         low, high = np.minimum(low, heard), np.maximum(high, heard)
+        low = np.where(lone, np.minimum(low, 0.0), low)
+        high = np.where(lone, np.maximum(high, 0.0), high)
     status = np.select(
         [
             c.n_units == 0,

@@ -238,6 +238,30 @@ def test_the_cautious_end_of_the_shape_counts_on_each_side():
         assert abs(checked.root(null)[0]) <= min(map(abs, roots)) + 1e-12
 
 
+@pytest.mark.parametrize("skewness", [0.3, -0.3])
+def test_a_shape_that_nobody_else_shares_may_be_none_at_all(skewness):
+    # The borrowed shape is the contrast's own, so that the check alone would change nothing.
+    law = contrast_law(contrast(skewness, skewness, 0.2), lone=True)
+    assert (law.low.item(), law.high.item()) == (min(skewness, 0.0), max(skewness, 0.0))
+    plain = contrast_law(contrast(skewness), shape="borrowed")
+    straight = contrast_law(contrast(), shape="none")
+    for null in (-3.0, 0.0, 4.0, 9.0):
+        smaller = min(abs(one.root(null)[0]) for one in (plain, straight))
+        assert abs(law.root(null)[0]) <= smaller + 1e-12
+
+
+def test_only_a_group_without_others_beside_a_known_value_is_alone():
+    values = np.random.default_rng(0).exponential(size=40)
+    known = [
+        MeanComparison.with_known(sums, pooled_shape(sums), 1.0)
+        for sums in (
+            UnitSums.from_rows(values, np.ones(40), np.zeros(40)),
+            UnitSums.from_rows(values, np.ones(40), np.arange(40) >= 30),
+        )
+    ]
+    assert [one.lone.tolist() for one in known] == [[True], [True, False]]
+
+
 def test_much_skewness_and_few_degrees_leave_an_end_open():
     few = contrast(0.6)
     few = contrast_law(

@@ -257,10 +257,12 @@ def _declared(
     counted = [w]
     if not isinstance(metric, RateMetric):
         one, two = u.value, w.value
-        odd = ((one != 0.0) & (one != 1.0)) | ((two != 0.0) & (two != 1.0)) | (one > two)
+        odd = (one != 0.0) & (one != 1.0)
+        if not w.is_one:
+            odd = odd | ((two != 0.0) & (two != 1.0)) | (one > two)
         owner = _owner(metric)
         counted = [
-            Quantity(metric.name, (owner, "defined"), two != 0.0),
+            w if w.is_one else Quantity(metric.name, (owner, "defined"), two != 0.0),
             Quantity(metric.name, (owner, "odd"), odd),
         ]
     if centre:

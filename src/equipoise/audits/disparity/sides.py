@@ -12,7 +12,7 @@ import numpy as np
 from equipoise._checks import check_number
 from equipoise._typing import AnyArray, BoolArray, IntArray
 from equipoise.audits.disparity.reference import External
-from equipoise.data.columns import Needs, RoleColumns
+from equipoise.data.columns import ONE, Needs, RoleColumns
 from equipoise.data.groups import Labelled, matching_cells, subgroup_name, subgroups
 from equipoise.data.metrics import AnyMetric, Metric, RateMetric
 from equipoise.data.table import label_combinations
@@ -75,7 +75,7 @@ def row_quantities(table: RoleColumns, metric: AnyMetric) -> tuple[nw.Expr, nw.E
 
 def _own(table: RoleColumns, quantity: "nw.Expr | str | None") -> nw.Expr:
     if quantity is None:
-        return nw.lit(1.0)
+        return ONE
     if isinstance(quantity, str):
         table.check_column(quantity)
         return nw.col(quantity).cast(nw.Float64)

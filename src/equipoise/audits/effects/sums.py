@@ -12,7 +12,7 @@ from equipoise._typing import AnyArray, Collapse, EffectMeasure, FloatArray, Int
 from equipoise.audits.asking import Asking
 from equipoise.audits.disparity.measure import dropped_notes
 from equipoise.data.arms import ArmCells, arm_keys
-from equipoise.data.columns import Needs
+from equipoise.data.columns import ONE, Needs
 from equipoise.data.groups import cell_names
 from equipoise.data.query import CellRows, NarrowRows
 from equipoise.data.splitting import hashed_numpy
@@ -299,7 +299,7 @@ def _needs(
         if slope_names:
             values = [Quantity(name, detail, known[name]) for name in slope_names]
             slopes[arm] = table.sums(values, needs, by=by)
-    one = Quantity("one", "feature", nw.lit(1.0))
+    one = Quantity("one", "feature", ONE)
     values = [Quantity(x, "feature", nw.col(x).cast(nw.Float64)) for x in numbers]
     return _Needed(
         errors=errors,
@@ -333,7 +333,7 @@ def _expressions(
     """Return the row quantities by the names that the engine uses."""
     y = table.y_true
     f = nw.col(column).cast(nw.Float64) if column else table.effect_pred
-    known = {"one": nw.lit(1.0), "y": y, "f": f, "yf": y * f, "ff": f * f, "yff": y * f * f}
+    known = {"one": ONE, "y": y, "f": f, "yf": y * f, "ff": f * f, "yff": y * f * f}
     control_pred, treated_pred = models
     if control_pred is not None:
         mu0 = nw.col(control_pred).cast(nw.Float64)

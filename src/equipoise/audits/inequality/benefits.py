@@ -11,7 +11,7 @@ from equipoise._checks import check_number, nearest, quoted
 from equipoise._typing import FloatArray
 from equipoise.audits.asking import Asking
 from equipoise.audits.disparity.measure import SMALLEST, dropped_notes
-from equipoise.data.columns import Needs
+from equipoise.data.columns import ONE, Needs
 from equipoise.data.table import Quantity, Sums, Table
 from equipoise.design.benefits import BenefitDesign, benefit_design
 from equipoise.exceptions import DataError, InvalidParameterError, MissingValuesError
@@ -186,7 +186,7 @@ def measure_benefits(table: Table, benefits: Benefits) -> Asking[MeasuredBenefit
         absent = value.is_null() | table.is_nan(value)
         value = nw.when(absent).then(nw.lit(1.0)).otherwise(value)
     flags = {"outside": outside, "absent": absent, "negative": value < 0.0, "zero": value == 0.0}
-    terms = {"one": nw.lit(1.0), "benefit": value, "power": _power(value, order)}
+    terms = {"one": ONE, "benefit": value, "power": _power(value, order)}
     matrix = None if benefits.matrix is None else tuple(benefits.matrix.ravel().tolist())
     detail = (benefits.name, matrix, benefits.soft, order)
     declared = table.sums(
@@ -212,7 +212,7 @@ def measure_benefits(table: Table, benefits: Benefits) -> Asking[MeasuredBenefit
 
 def _mean_sums(table: Table, value: nw.Expr, detail: Hashable, needs: Needs) -> Sums:
     """Declare what the law of mean benefits needs."""
-    terms = (Quantity("benefit", detail, value), Quantity("one", detail, nw.lit(1.0)))
+    terms = (Quantity("benefit", detail, value), Quantity("one", detail, ONE))
     return table.sums(terms, needs, order=3)
 
 

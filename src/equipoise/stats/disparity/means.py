@@ -32,6 +32,9 @@ from equipoise.stats.unit_sums import CrossSums, UnitSums
 
 __all__ = ["MeanComparison", "UnitCounts"]
 
+# A shape pooled over fewer units than so many times those of the group is the group's own.
+_LONE = 1.5
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitCounts:
@@ -86,6 +89,8 @@ class MeanComparison:
         As in `contrast_law`.
     borrowed : array
         Units that the shape is pooled over.
+    lone : array of bool
+        Where these are hardly more than the group itself.
     """
 
     sides: Contrast
@@ -96,6 +101,7 @@ class MeanComparison:
     scale: Scale = "difference"
     shape: ShapeRule = "checked"
     borrowed: FloatArray = field(default_factory=lambda: np.asarray(np.inf))
+    lone: BoolArray = field(default_factory=lambda: np.zeros((), dtype=np.bool_))
 
     @classmethod
     def with_known(
@@ -135,6 +141,7 @@ class MeanComparison:
             scale=scale,
             shape=rule,
             borrowed=shape.n,
+            lone=np.asarray(shape.n < _LONE * group.n),
         )
 
     @classmethod
@@ -312,9 +319,9 @@ class MeanComparison:
         value = np.asarray(null, np.float64)
         if self.scale == "ratio":
             total = combine(self.sides, self.group - value[..., None] * self.target, self.links)
-            return contrast_law(total - self.constant * value, shape=self.shape)
+            return contrast_law(total - self.constant * value, shape=self.shape, lone=self.lone)
         total = combine(self.sides, self.group - self.target, self.links)
-        found = contrast_law(total - self.constant, shape=self.shape)
+        found = contrast_law(total - self.constant, shape=self.shape, lone=self.lone)
         return replace(found, estimate=found.estimate - value)
 
     def root(self, null: AnyArray | float) -> FloatArray:
@@ -403,6 +410,7 @@ class MeanComparison:
             sides=self.sides[index],
             group=self.group[index],
             target=self.target[index],
+            lone=self.lone[index] if self.lone.ndim else self.lone,
             constant=constant[index] if constant.estimate.ndim else constant,
             links=None
             if links is None

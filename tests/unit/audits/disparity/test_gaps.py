@@ -488,7 +488,7 @@ def test_skewed_values_with_nothing_to_borrow_quote_a_measured_rate(rng):
     assert [note.message.count("8% at a nominal 5%") for note in told] == [1]
     assert jointly == ["shape-unknown"]
     few, _ = shape_notes(rng.lognormal(size=14), ["a"] * 14, reference=1.65)
-    assert "13% at a nominal 5%" in few[0].message
+    assert "15% at a nominal 5%" in few[0].message
 
 
 def test_values_that_are_not_skewed_or_have_many_others_are_not_noted(rng):
@@ -496,3 +496,20 @@ def test_values_that_are_not_skewed_or_have_many_others_are_not_noted(rng):
     assert (told, jointly) == ([], [])
     told, jointly = shape_notes(rng.normal(size=300), np.repeat(["a", "b", "c", "d", "e"], 60))
     assert (told, jointly) == ([], [])
+
+
+@pytest.mark.parametrize("cluster", [None, "unit"])
+def test_a_metric_may_have_any_name(rng, cluster):
+    table = {
+        "g": rng.choice(["a", "b"], 200),
+        "value": rng.gamma(2.0, size=200),
+        "unit": rng.integers(0, 60, 200),
+    }
+    one, other = (
+        eq.Audit(table, group="g", cluster=cluster).disparity(eq.Metric(name, "value")).findings
+        for name in ("one", "income")
+    )
+    assert [f.p_value for f in one] == [f.p_value for f in other]
+    assert [f.estimate for f in one] == [f.estimate for f in other]
+    gap = np.mean(table["value"][table["g"] == "a"]) - np.mean(table["value"])
+    assert one[0].estimate == pytest.approx(gap)

@@ -1,0 +1,48 @@
+"""How often tests of one group against a known number err: the rates that notes quote.
+
+Prints two-sided rejections of a true null at 5%, one-sided ones on either side, and false "within
+the margin" at a margin of one standard deviation, in a minute:
+
+    PYTHONPATH=src:tests python tests/calibration/noted_rates.py
+"""
+
+import numpy as np
+
+from equipoise.audits.disparity.subgroups import MEASURED, units_of_unknown_shape
+from simulate import units as simulate
+
+SEED, N_TABLES = 77, 6000
+LAWS = "lognormal", "zero-inflated", "t3", "exponential", "normal"
+SIZES = 5, 8, 12, 15, 20, 30, 40, 60, 100, 150, 200, 300
+
+
+def rates(rng, law, n, n_tables=N_TABLES):
+    """Shares of tables: two-sided, less, greater, false within, and of those that err, noted."""
+    u, w, mean = simulate.rows(rng, law, [n], n_tables)
+    found = simulate.against_known(u, w, mean)
+    root = found.root(0.0)[:, 0]
+    tested = np.isfinite(root)
+    margin = u.std()
+    shifted = simulate.against_known(u, w, mean - margin)
+    within = (shifted.root(margin)[:, 0] < -1.645) & (shifted.root(-margin)[:, 0] > 1.645)
+    wrong = np.abs(root) > 1.96, root < -1.645, root > 1.645, within
+    noted = units_of_unknown_shape(found.units())[:, 0]
+    return [float(x[tested].mean()) for x in wrong] + [float(noted[tested & wrong[1]].mean())]
+
+
+def quoted(n):
+    """One-sided and two-sided rates that a note quotes for so many units."""
+    return max(row for row in MEASURED if row[0] <= n)[1:]
+
+
+def main():
+    rng = np.random.default_rng(SEED)
+    print("| values | n | two-sided | less | greater | false within | noted of less |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
+    for law in LAWS:
+        for n in SIZES:
+            print(f"| {law} | {n} | " + " | ".join(f"{x:.3f}" for x in rates(rng, law, n)) + " |")
+
+
+if __name__ == "__main__":
+    main()
