@@ -8,6 +8,7 @@ import narwhals as nw
 import numpy as np
 
 from equipoise._checks import LARGEST, nearest, quoted
+from equipoise.data.duckdb import CsvWords
 from equipoise.data.frame import has_nan, open_frame
 from equipoise.data.groups import label_of
 from equipoise.data.query import collect, fetch
@@ -51,6 +52,9 @@ MOST_LABELS = 20
 KEPT_NAMES = frozenset({"*", "__eq_key"})
 """Names of columns that engines and audits keep for themselves."""
 
+NAMES = ("cluster", "strata", "time")
+"""Roles whose values are names: of a unit, a stratum, a moment."""
+
 LABELS = ("y_true", "y_pred", "baseline")
 """Roles whose labels may be text that is compared with `positive`."""
 
@@ -69,15 +73,19 @@ class RoleColumns:
         Which column plays which part.
     engine : {"duckdb", "spark"}
         What reads a path.
+    text : sequence of str
+        Columns of a csv file that are text whatever they hold.
     """
 
-    def __init__(self, data: Any, roles: Roles, *, engine: str = "duckdb") -> None:
+    def __init__(
+        self, data: Any, roles: Roles, *, engine: str = "duckdb", text: Sequence[str] = ()
+    ) -> None:
         used = (*roles.group, *roles.features, *roles.columns().values())
-        self.frame = open_frame(
-            data, engine=engine, used=used, coded=tuple(roles.columns().values())
-        )
+        self.frame = open_frame(data, engine=engine, used=used, words=_csv_words(roles, text))
         self.source = os.fspath(data) if isinstance(data, (str, os.PathLike)) else None
         self.roles = roles
+        self.positive_known = False
+        """Whether other rows of the same source have shown the label that counts as 1."""
         self.schema = dict(self.frame.collect_schema())
         self._has_nan = has_nan(self.frame)
         for column in used:
@@ -245,8 +253,10 @@ class RoleColumns:
 
     def _needs_positive(self, column: str) -> bool:
         """Return whether a label column is translated: text, or numbers with another `positive`."""
-        positive = self.roles.positive
-        return not (self.is_number(column) and (isinstance(positive, str) or positive == 1))
+        if not self.is_number(column):
+            return True
+        positive = _number_of(self.roles.positive)
+        return positive is not None and positive != 1
 
     def _is_positive(self, column: str) -> nw.Expr:
         """Return whether a label is the one that counts as 1."""
@@ -259,6 +269,8 @@ class RoleColumns:
                     f" 1, for instance `positive='yes'`."
                 )
             label = label.cast(nw.String)
+        elif isinstance(positive, str):
+            return self.number(label) == nw.lit(_number_of(positive))
         return label == nw.lit(positive)
 
     def translated(self, roles: Iterable[str]) -> bool:
@@ -269,6 +281,8 @@ class RoleColumns:
 
     def check_positive(self) -> None:
         """Raise if no row has the label that counts as 1: a misspelt one makes all labels 0."""
+        if self.positive_known:
+            return
         given = [getattr(self.roles, role) for role in LABELS]
         columns = [name for name in given if name is not None and self._needs_positive(name)]
         for column in columns:
@@ -426,3 +440,24 @@ def _no_such_label(option: str, label: Any, columns: Sequence[str], labels: Sequ
         f"`{option}` must be a label of {quoted(columns)}; no row has {label!r}."
         f"{nearest(str(label), known)} Labels: {quoted(known)}."
     )
+
+
+def _csv_words(roles: Roles, text: Sequence[str]) -> CsvWords:
+    """Say what words of a csv file mean; a label that was named as text is a word."""
+    named = (*NAMES, *LABELS) if isinstance(roles.positive, str) else NAMES
+    return CsvWords(
+        coded=frozenset(roles.columns().values()),
+        truths=frozenset(name for role, name in roles.columns().items() if role not in named),
+        text=frozenset(text),
+    )
+
+
+def _number_of(label: Any) -> float | None:
+    """Return a label as a number, also when it is written as text; None for other words."""
+    if not isinstance(label, str):
+        return float(label)
+    truth = {"true": 1.0, "false": 0.0}
+    try:
+        return truth[label.lower()] if label.lower() in truth else float(label)
+    except ValueError:
+        return None

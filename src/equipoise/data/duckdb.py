@@ -2,9 +2,11 @@
 
 import atexit
 import os
+import re
 import shutil
 import tempfile
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from secrets import token_hex
@@ -16,12 +18,12 @@ from equipoise.data.query import engine_error, reason
 from equipoise.exceptions import DataError, ResourceError
 
 __all__ = [
+    "CsvWords",
     "check_one_schema",
     "connection",
     "csv_dialect",
     "csv_headers",
     "from_arrow",
-    "is_word",
     "read",
     "resolve",
 ]
@@ -31,8 +33,49 @@ NULL_WORDS = ["", "NA", "N/A", "NaN", "nan", "NULL", "null", "None"]
 
 NOT_TEXT = "it is not UTF-8 text. Convert it first."
 
+LOOKED_AT = 20_480
+"""Rows that show which words a column of truth values is written in."""
+
 CSV_ENDINGS = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".csv.zst")
 PARQUET_ENDINGS = (".parquet", ".pq")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CsvWords:
+    """What words of a csv file mean, by the part that a column plays.
+
+    Parameters
+    ----------
+    coded : frozenset of str
+        Columns of text in which the words of `NULL_WORDS` mean "missing". In others they are words,
+        and only an empty field is missing.
+    truths : frozenset of str
+        Columns in which "yes", "no", "T" and "F" are truth values. In others they are words: a
+        group whose only label is F is no falsehood.
+    text : frozenset of str
+        Columns that are text whatever they hold.
+    """
+
+    coded: frozenset[str]
+    truths: frozenset[str]
+    text: frozenset[str] = frozenset()
+
+    def is_word(self, name: str, kind: str) -> bool:
+        """Return whether any word of a column is a value."""
+        return kind == "VARCHAR" and name not in self.coded
+
+    def types(self, found: Mapping[str, str], sample: Any) -> dict[str, str]:
+        """Return the types of columns, given those that a reader found and some rows as text."""
+        types = dict(found)
+        for name, kind in found.items():
+            if name in self.text:
+                types[name] = "VARCHAR"
+            elif kind == "BOOLEAN" and name not in self.truths:
+                column = _quoted(name)
+                known = f"lower({column}) IN ('true', 'false') OR {column} IN ({_null_words()})"
+                other = sample.filter(f"NOT ({known})")
+                types[name] = "VARCHAR" if other.limit(1).fetchall() else kind
+        return types
 
 
 def connection(*files: str) -> Any:
@@ -106,16 +149,16 @@ def from_arrow(table: Any) -> Any:
         raise DataError(f"The table could not be read: {reason(error)}") from error
 
 
-def read(path: str, *, coded: Collection[str] | None = None) -> Any:
+def read(path: str, *, words: CsvWords | None = None) -> Any:
     """Return a relation over a csv or parquet file, a folder of parquet files, or a glob.
 
     Parameters
     ----------
     path : str
         What to read.
-    coded : collection of str, optional
-        Columns of text of a csv file in which the words of `NULL_WORDS` mean "missing"; by default
-        all. In others they are words, and only an empty field is missing.
+    words : CsvWords, optional
+        What words of a csv file mean; by default those of `NULL_WORDS` mean "missing" in every
+        column, and truth values are whatever looks like them.
 
     Returns
     -------
@@ -134,7 +177,7 @@ def read(path: str, *, coded: Collection[str] | None = None) -> Any:
             hive = any("=" in file for file in files)
             relation = reader.read_parquet(files, hive_partitioning=hive)
         else:
-            relation = _read_csv(reader, files, path, coded)
+            relation = _read_csv(reader, files, path, words)
         # Binding reads only headers; one row shows corrupt files before an audit is under way.
         relation.limit(1).to_arrow_table()
     except duckdb.OutOfMemoryException as error:
@@ -151,7 +194,7 @@ def read(path: str, *, coded: Collection[str] | None = None) -> Any:
     return relation
 
 
-def _read_csv(reader: Any, files: list[str], path: str, coded: Collection[str] | None) -> Any:
+def _read_csv(reader: Any, files: list[str], path: str, words: CsvWords | None) -> Any:
     headers = csv_headers(reader, files)
     by_name = len({tuple(header) for header in headers.values()}) > 1
     _check_headers(headers, path)
@@ -159,25 +202,40 @@ def _read_csv(reader: Any, files: list[str], path: str, coded: Collection[str] |
     relation = reader.read_csv(
         files, na_values=NULL_WORDS, header=True, union_by_name=by_name, **marks
     )
-    types = dict(zip(relation.columns, map(str, relation.types), strict=True))
-    if coded is None or not any(is_word(name, kind, coded) for name, kind in types.items()):
+    if words is None:
         return relation
     # The reader knows one list of words for all columns: read text, and cast what is not.
     text = reader.read_csv(
         files, na_values=[""], header=True, union_by_name=by_name, all_varchar=True, **marks
     )
+    found = dict(zip(relation.columns, map(str, relation.types), strict=True))
+    types = words.types(found, text.limit(LOOKED_AT))
     formats = _time_formats(reader, files[0], types)
-    words = ", ".join(f"'{word}'" for word in NULL_WORDS)
+    types |= {
+        name: "VARCHAR"
+        for name, kind in types.items()
+        if kind in formats and _has_two_readings(text, name, formats[kind])
+    }
+    if not any(words.is_word(name, kind) for name, kind in types.items()) and types == found:
+        return relation
     columns = []
     for name, kind in types.items():
-        column = '"' + name.replace('"', '""') + '"'
-        if not is_word(name, kind, coded):
-            value = f"CASE WHEN {column} NOT IN ({words}) THEN {column} END"
+        column = _quoted(name)
+        if not words.is_word(name, kind):
+            value = f"CASE WHEN {column} NOT IN ({_null_words()}) THEN {column} END"
             if kind in formats:
                 value = f"strptime({value}, '{formats[kind]}')"
             column = f"CAST({value} AS {kind}) AS {column}"
         columns.append(column)
     return text.project(", ".join(columns))
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _null_words() -> str:
+    return ", ".join(map(_literal, NULL_WORDS))
 
 
 def _doubled_quotes(reader: Any, file: str) -> dict[str, str]:
@@ -192,11 +250,6 @@ def _doubled_quotes(reader: Any, file: str) -> dict[str, str]:
     return {"quotechar": '"', "escapechar": '"'} if quote == '"' and escape != "\\" else {}
 
 
-def is_word(name: str, kind: str, coded: Collection[str] | None) -> bool:
-    """Return whether a column of a csv file holds text in which any word is a value."""
-    return coded is not None and kind == "VARCHAR" and name not in coded
-
-
 def _time_formats(reader: Any, file: str, types: Mapping[str, str]) -> dict[str, str]:
     """Return the formats of dates and times that are not ISO."""
     if not {"DATE", "TIMESTAMP"} & set(types.values()):
@@ -205,6 +258,22 @@ def _time_formats(reader: Any, file: str, types: Mapping[str, str]) -> dict[str,
         "SELECT DateFormat, TimestampFormat FROM sniff_csv(?, nullstr=?)", [file, NULL_WORDS]
     ).fetchall()
     return {kind: form for kind, form in zip(("DATE", "TIMESTAMP"), found, strict=True) if form}
+
+
+def _has_two_readings(text: Any, name: str, form: str) -> bool:
+    """Return whether the dates of a column are dates with day and month exchanged too.
+
+    One file of a series would be read one way and the next the other way: they are words.
+    """
+    if form.startswith("%Y"):
+        return False
+    marks = {"%d": "%m", "%m": "%d"}
+    exchanged = re.sub("%[dm]", lambda found: marks[found[0]], form)
+    column = _quoted(name)
+    other = text.filter(
+        f"{column} NOT IN ({_null_words()}) AND try_strptime({column}, '{exchanged}') IS NULL"
+    )
+    return "%y" in form or not other.limit(1).fetchall()
 
 
 def csv_headers(reader: Any, files: list[str]) -> dict[str, list[str]]:
@@ -257,9 +326,9 @@ def _listed(columns: set[str]) -> str:
     return ", ".join(sorted(columns)) or "nothing else"
 
 
-def csv_dialect(path: str) -> tuple[dict[str, str], dict[str, str]]:
+def csv_dialect(path: str, words: CsvWords | None) -> tuple[dict[str, str], dict[str, str]]:
     """Return the delimiter, quote and escape of a csv file, and the types of its columns."""
-    relation = read(path)
+    relation = read(path, words=words)
     types = dict(zip(relation.columns, map(str, relation.types), strict=True))
     names = ("delimiter", "quote", "escape")
     (sample, *_), _ = resolve(path)

@@ -8,12 +8,15 @@ the package sees one narwhals `LazyFrame`.
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
 
 from equipoise._checks import quoted
 from equipoise.exceptions import DataError, InvalidParameterError
+
+if TYPE_CHECKING:
+    from equipoise.data.duckdb import CsvWords
 
 __all__ = ["check_open", "has_nan", "is_remote", "open_frame"]
 
@@ -23,7 +26,7 @@ def open_frame(
     *,
     engine: str = "duckdb",
     used: Sequence[str] = (),
-    coded: Sequence[str] | None = None,
+    words: "CsvWords | None" = None,
 ) -> "nw.LazyFrame[Any]":
     """Return the rows as a narwhals `LazyFrame` over DuckDB, Spark or a database.
 
@@ -35,16 +38,15 @@ def open_frame(
         What reads a path.
     used : sequence of str
         Columns that must be told apart from all others.
-    coded : sequence of str, optional
-        Columns of text of a csv file in which words such as ``NA`` and ``None`` mean that a value
-        is missing; by default all. In others they are words, and only an empty field is missing.
+    words : CsvWords, optional
+        What words such as ``NA``, ``yes`` and ``F`` mean in the columns of a csv file.
 
     Returns
     -------
     narwhals.LazyFrame
     """
     if isinstance(data, (str, os.PathLike)):
-        return _open_path(os.fspath(data), engine, used, coded)
+        return _open_path(os.fspath(data), engine, used, words)
     if isinstance(data, Mapping):
         return _from_arrow(_arrow_of_mapping(data), used)
     if not hasattr(data, "collect_schema"):
@@ -119,15 +121,15 @@ def _collected(frame: "nw.LazyFrame[Any]") -> "nw.DataFrame[Any]":
 
 
 def _open_path(
-    path: str, engine: str, used: Sequence[str], coded: Sequence[str] | None
+    path: str, engine: str, used: Sequence[str], words: "CsvWords | None"
 ) -> "nw.LazyFrame[Any]":
     if engine == "spark":
         from equipoise.data import spark
 
-        return _of_spark(_lazy(spark.read(path, coded=coded)), used)
+        return _of_spark(_lazy(spark.read(path, words=words)), used)
     from equipoise.data import duckdb
 
-    return _lazy(duckdb.read(path, coded=coded))
+    return _lazy(duckdb.read(path, words=words))
 
 
 def _from_arrow(table: Any, used: Sequence[str]) -> "nw.LazyFrame[Any]":

@@ -39,6 +39,9 @@ __all__ = [
 ]
 
 MAX_CELLS = 500_000
+EXACT = 2.0**53
+"""Whole numbers below this are themselves as floats."""
+
 MAX_SUBGROUPS = 100_000
 """Combinations of several columns that are compared at most."""
 
@@ -68,7 +71,10 @@ def label_of(value: object) -> str:
         return value.isoformat()
     if isinstance(value, Decimal):
         return f"{value.normalize():f}"
-    return str(value + 0.0 if isinstance(value, float) else value)
+    if isinstance(value, float) and value.is_integer() and abs(value) < EXACT:
+        # A column of whole numbers becomes one of floats as soon as a value is missing.
+        return str(int(value))
+    return str(value)
 
 
 def labels_of(key: AnyArray) -> AnyArray:

@@ -22,11 +22,11 @@ from equipoise._typing import AnyArray, FloatArray
 from equipoise.data.duckdb import (
     CSV_ENDINGS,
     NULL_WORDS,
+    CsvWords,
     check_one_schema,
     connection,
     csv_dialect,
     csv_headers,
-    is_word,
     resolve,
 )
 from equipoise.data.query import (
@@ -88,14 +88,14 @@ def session() -> Any:
         ) from error
 
 
-def read(path: str, *, coded: Collection[str] | None = None) -> Any:
+def read(path: str, *, words: CsvWords | None = None) -> Any:
     """Return a Spark DataFrame over a csv or parquet path, with the columns DuckDB would give.
 
     Parameters
     ----------
     path : str
         What to read.
-    coded : collection of str, optional
+    words : CsvWords, optional
         As in `equipoise.data.duckdb.read`.
 
     Returns
@@ -107,7 +107,7 @@ def read(path: str, *, coded: Collection[str] | None = None) -> Any:
 
     try:
         if path.lower().endswith(CSV_ENDINGS):
-            return _remote_csv(spark, path) if "://" in path else _csv(spark, path, coded)
+            return _remote_csv(spark, path) if "://" in path else _csv(spark, path, words)
         return _parquet(spark, path)
     except PySparkException as error:
         raise DataError(f"Spark cannot read {shown(path)}: {reason(error)}") from error
@@ -128,11 +128,11 @@ def _parquet(spark: Any, path: str) -> Any:
     return spark.read.option("recursiveFileLookup", nested).parquet(path)
 
 
-def _csv(spark: Any, path: str, coded: Collection[str] | None) -> Any:
+def _csv(spark: Any, path: str, words: CsvWords | None) -> Any:
     """Read text, turn the words for "missing" into nulls, and cast to the types DuckDB found."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    dialect, types = csv_dialect(path)
+    dialect, types = csv_dialect(path, words)
     # Spark reads by position: files with columns in another order are read apart.
     alike: dict[tuple[str, ...], list[str]] = {}
     files, _ = resolve(path)
@@ -154,8 +154,8 @@ def _csv(spark: Any, path: str, coded: Collection[str] | None) -> Any:
     columns = []
     for name, kind in zip(text.columns, types.values(), strict=True):
         value = F.col(f"`{name}`")
-        words = [""] if is_word(name, kind, coded) else NULL_WORDS
-        known = F.when(~value.isin(*words), value)
+        absent = [""] if words is not None and words.is_word(name, kind) else NULL_WORDS
+        known = F.when(~value.isin(*absent), value)
         columns.append(known.cast(SPARK_TYPES.get(kind, "string")).alias(name))
     return text.select(*columns)
 

@@ -122,12 +122,14 @@ class Table(RoleColumns):
 
     Parameters
     ----------
-    data, roles, engine
+    data, roles, engine, text
         As in `equipoise.data.columns.RoleColumns`.
     """
 
-    def __init__(self, data: Any, roles: Roles, *, engine: str = "duckdb") -> None:
-        super().__init__(data, roles, engine=engine)
+    def __init__(
+        self, data: Any, roles: Roles, *, engine: str = "duckdb", text: Sequence[str] = ()
+    ) -> None:
+        super().__init__(data, roles, engine=engine, text=text)
         self.answers: dict[Sums, CellMoments] = {}
         """What has been asked before."""
         self.sent: dict[Sums, tuple[Sent, ...]] = {}

@@ -2,6 +2,7 @@
 
 import datetime as dt
 
+import narwhals as nw
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -161,3 +162,40 @@ def test_a_doubled_quote_far_below_the_first_rows_is_read(tmp_path):
     file.write_text("id,charge,sex\n" + "\n".join(rows) + "\n")
     ((count,),) = read(str(file)).aggregate("count(*)").fetchall()
     assert count == 30_001
+
+
+@pytest.mark.parametrize("label", ["F", "T", "yes", "t", "no"])
+def test_a_group_with_one_label_is_no_truth_value(tmp_path, label):
+    file = tmp_path / "rows.csv"
+    file.write_text("g,p,s\n" + f"{label},1,{label}\n{label},0,{label}\n" * 20)
+    audit = eq.Audit(file, group="g", y_pred="p", strata="s")
+    assert audit.disparity("selection_rate").findings[0].group == f"g={label}"
+    assert audit.table.schema["s"] == nw.String
+
+
+def test_true_and_false_stay_truth_values_and_labels_are_as_before(tmp_path):
+    file = tmp_path / "rows.csv"
+    file.write_text("g,p\n" + "true,yes\nfalse,no\n" * 20)
+    audit = eq.Audit(file, group="g", y_pred="p")
+    findings = audit.disparity("selection_rate", reference={"g": False}).findings
+    assert [f.group for f in findings] == ["g=False", "g=True"]
+    assert findings[1].estimate == 1.0
+
+
+@pytest.mark.parametrize(
+    ("labels", "positive"),
+    [(("F", "T"), "F"), (("no", "yes"), "no"), (("false", "true"), "false"), ((0, 1), "0")],
+)
+def test_the_label_that_was_named_counts_as_one(tmp_path, labels, positive):
+    file = tmp_path / "rows.csv"
+    file.write_text("g,p\n" + f"a,{labels[0]}\nb,{labels[1]}\n" * 20)
+    audit = eq.Audit(file, group="g", y_pred="p", positive=positive)
+    first = audit.disparity("selection_rate", reference=0.0).findings[0]
+    assert (first.group, first.estimate) == ("g=a", 1.0)
+
+
+def test_dates_with_two_digit_years_stay_words(tmp_path):
+    file = tmp_path / "rows.csv"
+    file.write_text("g,p\n" + "13-02-26,1\n14-02-26,0\n" * 20)
+    audit = eq.Audit(file, group="g", y_pred="p")
+    assert audit.table.schema["g"] == nw.String
