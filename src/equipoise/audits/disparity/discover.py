@@ -50,6 +50,17 @@ LISTED = 200
 FINER = 8
 """Bins of a number in a split search."""
 
+_WIDER = Note(
+    code="interval-unadjusted",
+    message="The decision rests on Holm's p-value; the interval holds for all candidates together"
+    " (Bonferroni), which is wider: it can contain zero where the decision is 'detected'.",
+)
+_AT_ZERO = Note(
+    code="interval-ends-at-zero",
+    message="The exact test excludes zero; the interval is approximate, would reach beyond zero,"
+    " and ends there.",
+)
+
 _VALUE, _DEFINED, _SPLIT = "__eq_value", "__eq_defined", "__eq_split"
 
 
@@ -211,20 +222,18 @@ class _Rows:
         return independent and bool(np.isin(self.y, (0.0, 1.0)).all())
 
     def expanded(self) -> "_Rows":
-        """Return every row as often as it counts, in an order made of numbers."""
-        codes = [one.code for one in self.cut]
-        weight = np.ones(len(self.y)) if self.weight is None else self.weight
-        order = np.lexsort((*codes, weight, self.y))
-        if self.count is not None:
-            order = np.repeat(order, self.count[order].round().astype(np.int64))
+        """Return every row as often as it counts."""
+        if self.count is None:
+            return self
+        each = np.repeat(np.arange(len(self.y)), self.count.round().astype(np.int64))
 
         def taken(part: AnyArray | None) -> Any:
-            return None if part is None else part[order]
+            return None if part is None else part[each]
 
         return _Rows(
-            y=self.y[order],
-            cut=tuple(one.take(order) for one in self.cut),
-            finer=tuple(one.take(order) for one in self.finer),
+            y=self.y[each],
+            cut=tuple(one.take(each) for one in self.cut),
+            finer=tuple(one.take(each) for one in self.finer),
             weight=taken(self.weight),
             count=None,
             cluster=taken(self.cluster),
@@ -300,7 +309,7 @@ def _rows(
         cut=features(bins, nested=False),
         weight=numbers(WEIGHT) if roles.weight is not None else None,
         count=count,
-        cluster=_ranked(native.column(CLUSTER)) if roles.cluster is not None else None,
+        cluster=_coded(native.column(CLUSTER))[1] if roles.cluster is not None else None,
         part=_part(native.column(_SPLIT), split) if isinstance(split, str) else None,
     )
     if rows.plain and method != "split":
@@ -330,12 +339,6 @@ def _coded(column: Any) -> tuple[list[str | None], AnyArray]:
     coded = column.combine_chunks().dictionary_encode()
     levels = [None if value is None else label_of(value) for value in coded.dictionary.to_pylist()]
     return levels, np.asarray(coded.indices.fill_null(-1).to_numpy(zero_copy_only=False))
-
-
-def _ranked(column: Any) -> AnyArray:
-    """Number clusters in the order of their labels, never in that of the rows."""
-    levels, index = _coded(column)
-    return np.asarray(np.unique(np.array(levels, dtype=str), return_inverse=True)[1][index])
 
 
 def _part(column: Any, name: str) -> AnyArray:
@@ -484,7 +487,15 @@ def _finding(one: Subgroup, metric: AnyMetric, found: Discovery) -> Finding:
         p_value=one.p_value,
         p_value_raw=one.p_value_raw,
         reference="the rest",
+        notes=_interval_notes(one, found),
     )
+
+
+def _interval_notes(one: Subgroup, found: Discovery) -> tuple[Note, ...]:
+    """Say where the interval may contain zero although the subgroup is detected."""
+    if found.method == "split" and one.p_value < min(found.n_tests * one.p_value_raw, 1.0):
+        return (_WIDER,)
+    return (_AT_ZERO,) if found.method == "lattice" and one.bound == 0.0 else ()
 
 
 def _record(one: Subgroup) -> dict[str, Any]:

@@ -7,6 +7,7 @@ counts of all conditions.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import ROUND_CEILING, Context, Decimal
 from itertools import pairwise
 
 import numpy as np
@@ -22,6 +23,9 @@ LEVELS = 12
 
 FEW_NUMBERS = 10
 """Numbers with at most this many distinct values are levels."""
+
+EXACT = 2.0**53
+"""Whole numbers below this are themselves as floats."""
 
 MISSING = "missing"
 
@@ -146,7 +150,7 @@ def bin_feature(
             cuts = _cuts(numbers, times, np.arange(1, parts) / parts)
             return _numbers(name, numbers, absent, cuts, nested=nested)
         levels, where = np.unique(present, return_inverse=True)
-        words = np.array([f"{level:g}" for level in levels.astype(np.float64)], dtype=object)
+        words = np.array([_written(level) for level in levels], dtype=object)
     else:
         words, where = np.unique(present.astype(str), return_inverse=True)
     size = np.bincount(where, weights=times, minlength=len(words))
@@ -265,13 +269,36 @@ def _cuts(values: FloatArray, count: AnyArray | None, shares: FloatArray) -> Flo
     return np.unique(np.minimum(cuts, below))
 
 
+def _written(number: float) -> str:
+    """Write a number as short as it can be told from all others; whole ones without a point."""
+    whole = abs(number) < EXACT and number == int(number)
+    return str(int(number)) if whole else str(number)
+
+
+def _cut_written(cut: float, values: FloatArray) -> str:
+    """Write a cut so that the words say exactly which rows lie below, with as few digits.
+
+    Any number from the cut up to the next larger value parts the rows alike.
+    """
+    text = f"{cut:g}"
+    if float(text) != cut:
+        above = float(np.min(values[values > cut]))
+        exact = Decimal(cut)
+        for digits in range(6, 18):
+            rounded = Context(prec=digits, rounding=ROUND_CEILING).plus(exact)
+            if cut <= float(rounded) < above:
+                text = f"{float(rounded):.{digits}g}"
+                break
+    return _written(float(text))
+
+
 def _numbers(
     name: str, present: FloatArray, absent: BoolArray, cuts: FloatArray, *, nested: bool
 ) -> BinnedFeature:
     n_bins = len(cuts) + 1
     code = np.full(len(absent), n_bins, dtype=np.uint8)
     code[~absent] = np.searchsorted(cuts, present, side="left")
-    number = [f"{cut:g}" for cut in cuts]
+    number = [_cut_written(float(cut), present) for cut in cuts]
     n_codes = n_bins + int(absent.any())
     at_most = np.arange(n_codes) <= np.arange(len(cuts))[:, None]
     above = ~at_most

@@ -15,6 +15,7 @@ References
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from scipy import special
@@ -44,6 +45,9 @@ NEARLY_NORMAL = 0.02
 """Skewness over the root of the smaller side up to which Welch's z serves."""
 
 _SALT = 0x9E3779B97F4A7C15
+
+_Score: TypeAlias = tuple[float, float, float]
+"""How well a slice does, the best first: minus its score, its rows, 1 if it lies below."""
 
 
 def split_rows(
@@ -76,12 +80,49 @@ def split_rows(
     unit = (
         np.arange(n) if cluster is None else np.unique(np.asarray(cluster), return_inverse=True)[1]
     )
-    state = unit.astype(np.uint64) + np.uint64((seed + 1) * _SALT % 2**64)
-    # The finaliser of splitmix64.
+    state = _mixed(unit.astype(np.uint64) + np.uint64((seed + 1) * _SALT % 2**64))
+    return np.asarray(state.astype(np.float64) < part * 2.0**64)
+
+
+def _mixed(state: AnyArray) -> AnyArray:
+    """Spread 64 bits: the finaliser of splitmix64."""
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         state = (state ^ (state >> np.uint64(shift))) * np.uint64(factor)
-    state ^= state >> np.uint64(31)
-    return np.asarray(state.astype(np.float64) < part * 2.0**64)
+    return np.asarray(state ^ (state >> np.uint64(31)))
+
+
+def _own_order(
+    y: FloatArray,
+    numbers: Sequence[AnyArray],
+    features: Sequence[BinnedFeature],
+    cluster: AnyArray | None,
+) -> tuple[IntArray, IntArray | None]:
+    """Return an order of the rows, and numbers of the clusters, made of what they hold.
+
+    Neither the order in which rows came nor the names of levels and clusters count; rows, or
+    clusters, that are alike in everything stand side by side. Levels of a feature are told apart by
+    their rows and outcomes, and only where these tie by their place.
+    """
+    rank = np.unique(y, return_inverse=True)[1]
+    content = _mixed(rank.astype(np.uint64) + np.uint64(_SALT))
+    keys = [np.unique(one, return_inverse=True)[1] for one in numbers]
+    keys += [_places(one.code, one.n_codes, content)[one.code] for one in features]
+    for key in keys:
+        content = _mixed(content * np.uint64(_SALT) + key.astype(np.uint64))
+    if cluster is None:
+        return np.argsort(content, kind="stable"), None
+    unit = np.unique(cluster, return_inverse=True)[1]
+    number = _places(unit, int(unit.max()) + 1, content)[unit]
+    return np.lexsort((content, number)), number
+
+
+def _places(part: IntArray, n_parts: int, content: AnyArray) -> IntArray:
+    """Put parts of the rows in an order made of their sizes and of what their rows hold."""
+    total = np.zeros(n_parts, dtype=np.uint64)
+    np.add.at(total, part, content)
+    place = np.empty(n_parts, dtype=np.int64)
+    place[np.lexsort((total, np.bincount(part, minlength=n_parts)))] = np.arange(n_parts)
+    return place
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,16 +195,16 @@ def split_discovery(
     level = check_fraction("alpha", alpha)
     most = check_integer("n_candidates", n_candidates, low=1)
     omega = None if weight is None else check_finite("weight", weight, ndim=1)
-    if isinstance(split, np.ndarray):
-        search = split.astype(np.bool_)
-        if search.shape != y.shape:
-            raise InvalidParameterError(
-                f"`split` must hold one entry for each of the {len(y)} rows; got {search.shape}."
-            )
-    else:
-        search = split_rows(len(y), share=check_fraction("split", split), cluster=cluster)
-    if search.all() or not search.any():
-        raise DataError("`split` leaves one of the two parts empty.")
+    if isinstance(split, np.ndarray) and split.shape != y.shape:
+        raise InvalidParameterError(
+            f"`split` must hold one entry for each of the {len(y)} rows; got {split.shape}."
+        )
+    given = [one for one in (omega, split) if isinstance(one, np.ndarray)]
+    order, number = _own_order(y, given, features, cluster)
+    y, features = y[order], [one.take(order) for one in features]
+    omega = None if omega is None else omega[order]
+    cluster = None if number is None else number[order]
+    search = _searched(split, order, cluster)
     considered = _at_most(search, LARGEST_SEARCH)
     share = float(considered.mean())
     columns = _Columns.of([one.take(considered) for one in features])
@@ -236,6 +277,17 @@ def split_discovery(
         method="split",
         at_least=at_least(raw, level),
     )
+
+
+def _searched(split: object, order: IntArray, cluster: AnyArray | None) -> BoolArray:
+    """Return which of the ordered rows are searched: those that were named, or a share."""
+    if not isinstance(split, np.ndarray):
+        search = split_rows(len(order), share=check_fraction("split", split), cluster=cluster)
+    else:
+        search = split[order].astype(np.bool_)
+    if search.all() or not search.any():
+        raise DataError("`split` leaves one of the two parts empty.")
+    return search
 
 
 def at_least(p_values: FloatArray, alpha: float = 0.05) -> int:
@@ -327,13 +379,13 @@ def _beam(
     depth: int,
     least: int,
     alternative: Alternative,
-) -> tuple[dict[tuple[int, ...], float], int]:
+) -> tuple[dict[tuple[int, ...], _Score], int]:
     """Score slices level by level, extending the best of each; return those kept, and how many."""
     residual = weight * (y - (weight * y).sum() / weight.sum())
     residual = residual / max(float(np.sqrt((residual**2).mean())), 1e-300)
     n = len(y)
     holds = columns.holds.astype(np.float32)
-    kept: dict[tuple[int, ...], float] = {}
+    kept: dict[tuple[int, ...], _Score] = {}
     level: list[tuple[int, ...]] = [()]
     looked: set[tuple[int, ...]] = set()
     for _ in range(depth):
@@ -344,7 +396,7 @@ def _beam(
         sums = ((masks * residual.astype(np.float32)) @ holds.T).astype(np.float64)
         with np.errstate(invalid="ignore", divide="ignore"):
             z = sums / np.sqrt(rows * (1.0 - rows / n))
-        scored: dict[tuple[int, ...], float] = {}
+        scored: dict[tuple[int, ...], _Score] = {}
         for k, one in enumerate(level):
             taken = set(columns.feature[list(one)]) if one else set()
             before = masks[k].sum()
@@ -357,9 +409,11 @@ def _beam(
                     alternative == "less" and z[k, c] > 0
                 ):
                     continue
-                # A slice and its complement tie; rounding must not choose between them.
-                scored[longer] = round(abs(float(z[k, c])), 4)
-        level = sorted(scored, key=lambda one: (-scored[one], one))[:BEAM]
+                # A slice and its complement tie; rounding must not choose between them, but size
+                # and direction, before the place of the conditions.
+                score = round(abs(float(z[k, c])), 4)
+                scored[longer] = (-score, float(rows[k, c]), float(z[k, c] < 0))
+        level = sorted(scored, key=lambda one: (scored[one], one))[:BEAM]
         kept.update({one: scored[one] for one in level})
         if not level:
             break
@@ -367,10 +421,10 @@ def _beam(
 
 
 def _forward(
-    y: FloatArray, columns: _Columns, slices: dict[tuple[int, ...], float], most: int
+    y: FloatArray, columns: _Columns, slices: dict[tuple[int, ...], _Score], most: int
 ) -> list[tuple[int, ...]]:
     """Forward selection on residuals; shorter slices win within 1 of the best score."""
-    names = sorted(slices, key=lambda one: (-slices[one], one))
+    names = sorted(slices, key=lambda one: (slices[one], one))
     if not names:
         return []
     masks = np.array([columns.rows(one) for one in names], dtype=np.float64)

@@ -174,3 +174,50 @@ def test_the_picture_is_a_ranked_forest():
     assert "95% intervals, joint" in " ".join(axes.get_title(loc="left").split())
     bounds = [row["bound"] for row in result.details["shown"]]
     assert bounds == sorted(bounds, key=lambda bound: -abs(bound))
+
+
+@pytest.mark.parametrize("roles", [{}, {"weight": "w"}, {"cluster": "c"}, {"split": "part"}])
+def test_a_split_search_knows_neither_the_order_of_rows_nor_names(roles):
+    rng = np.random.default_rng(3)
+    n = 2500
+    # Outcomes, weights and features tie in many rows.
+    table = {
+        "a": rng.choice(["x", "y", "z"], n),
+        "b": rng.integers(0, 3, n),
+        "age": rng.integers(18, 80, n),
+        "w": rng.integers(1, 4, n),
+        "c": rng.integers(0, 700, n),
+        "part": rng.choice(["discover", "test"], n),
+    }
+    table["y"] = rng.integers(0, 6, n) + 1.5 * ((table["a"] == "x") & (table["b"] == 1))
+    split = roles.pop("split", 0.5)
+
+    def found(data):
+        result = eq.Audit(data, y_true="y", **roles).discover(
+            "mean_outcome", features=["a", "b", "age"], split=split, rng=1
+        )
+        told = [*result.details["shown"], *result.details["nearest"]]
+        return [(one["n"], one["gap"], one["p_value"]) for one in told]
+
+    order = rng.permutation(n)
+    other = {name: column[order] for name, column in table.items()}
+    assert found(other) == found(table)
+    named = {"x": "q", "y": "b", "z": "a"}
+    other["a"] = np.array([named[level] for level in other["a"]])
+    other["c"] = 9999 - other["c"]
+    assert found(other) == found(table)
+    assert found(table)
+
+
+def test_a_detected_subgroup_says_when_its_interval_is_wider_than_its_test():
+    rng = np.random.default_rng(0)
+    n = 3000
+    table = {"a": rng.choice(["x", "y"], n), "b": rng.choice(["u", "v"], n)}
+    table["y"] = rng.normal(size=n) + 0.5 * (table["a"] == "x") + 0.5 * (table["b"] == "u")
+    result = eq.Audit(table, y_true="y").discover("mean_outcome", features=["a", "b"], rng=1)
+    tests = result.details["n_tests"]
+    noted = [bool(f.notes) for f in result.findings]
+    assert noted == [f.p_value < min(tests * f.p_value_raw, 1.0) for f in result.findings]
+    assert any(noted)
+    assert not all(noted)
+    assert {note.code for f in result.findings for note in f.notes} == {"interval-unadjusted"}

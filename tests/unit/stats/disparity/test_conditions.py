@@ -1,5 +1,7 @@
 import numpy as np
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from equipoise.exceptions import DataError, InvalidParameterError
 from equipoise.stats.disparity.conditions import bin_feature, bin_features, coded_feature
@@ -110,3 +112,52 @@ def test_a_number_whose_largest_value_is_most_of_it_is_cut_below_it():
     values = np.concatenate([np.full(90, 99.0), np.arange(10), [10.5]])
     assert bin_feature("hours", values).labels == ("hours <= 10.5", "hours > 10.5")
     assert bin_feature("hours", values, nested=True).labels == ("hours <= 10.5", "hours > 10.5")
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [1234567, 1234568, 1234569],
+        [0.1234567, 0.1234568, 0.12345],
+        [1e-7, 2e-7, 1.5],
+        [2.0**53, 2.0**53 + 2, -3.0],
+        [True, False],
+    ],
+)
+def test_different_numbers_have_different_labels(values):
+    cut = bin_feature("x", np.array(values * 20))
+    assert len(set(cut.labels)) == len(values)
+    written = {label.removeprefix("x=") for label in cut.labels}
+    assert written == {str(v) if isinstance(v, bool) else shortest(v) for v in values}
+
+
+def shortest(value):
+    return str(int(value)) if value == int(value) and abs(value) < 2**53 else str(value)
+
+
+@given(
+    st.lists(
+        st.floats(-1e9, 1e9, width=64) | st.integers(-(10**9), 10**9), min_size=30, max_size=60
+    ),
+    st.booleans(),
+)
+def test_words_of_a_cut_say_exactly_which_rows_it_keeps(values, nested):
+    numbers = np.array(values, dtype=np.float64)
+    assume(len(np.unique(numbers)) > 10)
+    cut = bin_feature("x", numbers, nested=nested)
+    assert len(set(cut.labels)) == len(cut.labels)
+    for label, holds in zip(cut.labels, cut.holds, strict=True):
+        if " in " in label:
+            low, high = map(float, label.removeprefix("x in (").removesuffix("]").split(", "))
+            said = (numbers > low) & (numbers <= high)
+        elif "<=" in label:
+            said = numbers <= float(label.removeprefix("x <= "))
+        else:
+            said = numbers > float(label.removeprefix("x > "))
+        np.testing.assert_array_equal(said, holds[cut.code])
+
+
+def test_a_cut_is_written_with_as_few_digits_as_part_the_rows():
+    values = np.concatenate([np.linspace(0.0, 1.0, 50), [0.4829104851, 0.6]])
+    labels = bin_feature("x", values).labels
+    assert max(len(label) for label in labels) <= len("x in (0.265307, 0.489796]")

@@ -34,14 +34,26 @@ def test_real_values_are_searched_in_one_part_and_tested_in_the_other(planted):
 def test_the_test_part_alone_decides(planted):
     y, columns = planted
     search = split_rows(len(y))
-    whole = discover_subgroups(y, columns)
+    whole = discover_subgroups(y, columns, split=search)
     best = whole.subgroups[0]
     # Other values in the test part, and the finding is gone; the candidates are the same.
     other = y.copy()
     other[~search] = np.random.default_rng(1).permutation(other[~search])
-    again = discover_subgroups(other, columns)
+    again = discover_subgroups(other, columns, split=search)
     assert best.label in {one.label for one in again.rejected + again.nearest}
     assert not again.rejected
+
+
+def test_rows_may_come_in_any_order(planted, rng):
+    y, columns = planted
+    order = rng.permutation(len(y))
+    other = {name: column[order] for name, column in columns.items()}
+    for outcome in (y, (y > 1.0).astype(float)):
+        first = discover_subgroups(outcome, columns, method="split")
+        second = discover_subgroups(outcome[order], other, method="split")
+        assert [one.label for one in first.rejected] == [one.label for one in second.rejected]
+        assert [one.gap for one in first.rejected] == [one.gap for one in second.rejected]
+        assert first.rejected
 
 
 def test_whole_clusters_are_searched(rng):
