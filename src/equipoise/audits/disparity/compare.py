@@ -54,6 +54,14 @@ _STATUS = {
         message="Every row changed by the same amount; there is no variance to test with.",
     ),
 }
+_ONE_SIDE = {
+    only_before: Note(
+        code="one-side-only",
+        message=f"The metric is defined on rows of this group {when} only: there is no change to"
+        " test, and no gap is shown to be within a margin.",
+    )
+    for only_before, when in ((True, "before the change"), (False, "after the change"))
+}
 FAMILY_WORDS = {
     "bh": "adjusted for false discoveries (Benjamini-Hochberg)",
     "by": "adjusted for false discoveries under any dependence (Benjamini-Yekutieli)",
@@ -257,6 +265,8 @@ class _Teller:
         why = self.sides.why[j]
         if status == "alone" and why is not None:
             return why
+        if status == "empty" and np.isnan(self.changes.old[j]) != np.isnan(self.changes.new[j]):
+            return _ONE_SIDE[bool(np.isnan(self.changes.new[j]))]
         return _STATUS[{"ok": "no_variation", "alone": "empty"}.get(status, status)]
 
     def _tested(self, kind: EstimandKind, test: ChangeTest) -> list[Finding]:
@@ -384,9 +394,12 @@ class _Teller:
             return None
         bound = np.where(self.changes.status == "ok", self.changes.growth.bound(self.alpha), np.nan)
         worst = None if np.isnan(bound).all() else int(np.nanargmax(bound))
+        asked = [finding for finding in self._growth() if not finding.is_reference]
+        # Nothing is shown of a gap that could not be tested.
+        untested = [one.group for one in asked if one.decision is Decision.NOT_TESTED]
         return {
-            # Nothing is shown of gaps none of which could be tested.
-            "within": worst is not None and self.changes.gate(self.margin, alpha=self.alpha),
+            "within": bool(asked) and all(one.decision is Decision.WITHIN_MARGIN for one in asked),
+            "untested": untested,
             "margin": self.margin,
             "worst": None if worst is None else self.changes.groups[worst],
             "bound": None if worst is None else float(bound[worst]),

@@ -212,10 +212,11 @@ class Changes:
         Returns
         -------
         bool
-            False also when a group is too small to be tested. Groups without a gap do not count.
+            False also when a group is too small to be tested, or has rows on one side only. What
+            has nothing to be compared with, as the reference itself, does not count.
         """
-        bound = self.growth.bound(alpha)[~np.isin(self.status, ("empty", "alone"))]
-        return bool(np.all(bound <= check_number("margin", margin, low=0.0)))
+        bound = self.growth.bound(alpha)[self.status != "alone"]
+        return len(bound) > 0 and bool(np.all(bound <= check_number("margin", margin, low=0.0)))
 
     def __str__(self) -> str:
         low, high = map(np.asarray, self.confidence_interval())

@@ -7,6 +7,8 @@ from numpy.testing import assert_allclose
 import equipoise as eq
 from equipoise import Decision
 from equipoise.exceptions import DataError, InvalidParameterError, MissingValuesError
+from equipoise.plans.dossier import Check
+from equipoise.plans.gate import tripped
 from equipoise.results.wording import headline
 from equipoise.stats.disparity.change import paired_change_test, period_change_test
 
@@ -326,3 +328,30 @@ def test_one_group_shows_nothing_to_be_within_a_margin():
     result = audit.compare("accuracy", baseline="q", margin=0.1)
     assert result.details["gate"]["within"] is False
     assert "no gap could be tested" in headline(result)
+
+
+@pytest.mark.parametrize("reference", ["population", "rest", {"g": "x"}])
+def test_a_group_of_one_period_is_not_shown_to_be_within_the_margin(reference):
+    rows = {"g": ["x", "y"] * 4000, "t": [1] * 4000 + [2] * 4000, "p": [0, 0, 1, 1] * 2000}
+    late = {"g": ["new"] * 40, "t": [2] * 40, "p": [0, 1] * 20}
+    both = {name: rows[name] + late[name] for name in rows}
+    options = {"baseline": 1, "candidate": 2, "margin": 0.1, "reference": reference}
+
+    def compared(data):
+        audit = eq.Audit(data, group="g", y_pred="p", time="t")
+        return audit.compare("selection_rate", **options)
+
+    assert compared(rows).details["gate"]["within"]
+    result = compared(both)
+    gate = result.details["gate"]
+    assert not gate["within"]
+    assert gate["untested"] == ["g=new"]
+    assert headline(result).startswith(
+        "Not shown to be within the margin: g=new could not be tested (largest bound of the others"
+    )
+    check = Check(id="c", question="compare", options=options, result=result)
+    assert tripped([check], "not-within-margin") == (check,)
+    assert tripped([check], "worse") == ()
+    (growth,) = [f for f in result.findings if f.group == "g=new" and "growth" in f.estimand]
+    assert growth.notes[0].code == "one-side-only"
+    assert "after the change only" in growth.notes[0].message

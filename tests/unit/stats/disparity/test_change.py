@@ -181,7 +181,7 @@ def test_empty_and_lonely_groups_are_not_tested():
     assert np.isfinite(found.change.p_value_raw[0])
     assert np.isnan(found.gap_change.p_value).all()
     assert "not tested (empty, n = 0)" in str(found)
-    assert found.gate(0.1)
+    assert not found.gate(0.1)
 
 
 def test_three_clusters_are_too_few(rng):
