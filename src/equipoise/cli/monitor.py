@@ -79,7 +79,7 @@ def monitor(
     from equipoise.audits.disparity.monitor_state import Update
     from equipoise.cli.delivery import STDOUT, deliver
     from equipoise.data.fingerprint import sources
-    from equipoise.monitoring.storage import update_state
+    from equipoise.monitoring.storage import read_state, update_state
     from equipoise.plans.watching import known
 
     inputs = {
@@ -89,11 +89,12 @@ def monitor(
         "the other state": [] if merge is None else [merge],
     }
     check_outputs(output, None if json_file == STDOUT else json_file, inputs=inputs)
-    config = _config(state, plan)
+    before = read_state(state)
+    config = _config(state, before, plan)
     update = Update(
         config=config,
         begins=plan is not None,
-        batches=_batches(config, batch, batch_id, engine),
+        batches=_batches(config, before, batch, batch_id, engine),
         other=None if merge is None else _existing(merge),
         acknowledged=acknowledge,
         remark=remark,
@@ -125,13 +126,11 @@ def monitor(
         raise typer.Exit(1)
 
 
-def _config(state: Path, plan: Path | None) -> "Mapping[str, Any]":
+def _config(state: Path, before: "MonitorState | None", plan: Path | None) -> "Mapping[str, Any]":
     """Return what is watched, by the plan or by the state; they must agree."""
-    from equipoise.monitoring.storage import read_state
     from equipoise.plans.plan import read_plan
     from equipoise.plans.watching import monitor_config
 
-    before = read_state(state)
     config = None if plan is None else monitor_config(read_plan(plan))
     if before is None and config is None:
         raise InvalidParameterError(
@@ -143,12 +142,16 @@ def _config(state: Path, plan: Path | None) -> "Mapping[str, Any]":
 
 
 def _batches(
-    config: "Mapping[str, Any]", batch: Path | None, batch_id: str | None, engine: Engine
+    config: "Mapping[str, Any]",
+    before: "MonitorState | None",
+    batch: Path | None,
+    batch_id: str | None,
+    engine: Engine,
 ) -> "tuple[RawBatch, ...]":
     from equipoise.plans.watching import read_batches
 
     if batch is not None:
-        return tuple(read_batches(config, batch, batch_id, engine=engine))
+        return tuple(read_batches(config, batch, batch_id, engine=engine, state=before))
     if batch_id is not None:
         raise InvalidParameterError("`--id` names a batch; pass its file as the second argument.")
     return ()

@@ -227,6 +227,9 @@ class MonitorState:
         All that were ever raised.
     restarts : tuple of str
         Reasons; each began a new epoch.
+    text : tuple of str
+        Group columns that held text in some batch: in every csv file they are read so, whatever
+        that file alone looks like.
     """
 
     config: Mapping[str, Any]
@@ -234,6 +237,7 @@ class MonitorState:
     batches: tuple[Batch, ...] = ()
     alarms: tuple[Alarm, ...] = ()
     restarts: tuple[str, ...] = ()
+    text: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         ids = [batch.id for batch in self.batches]
@@ -334,6 +338,20 @@ class MonitorState:
         _check_cells(batch, self.config)
         return replace(self, batches=(*self.batches, replace(batch, epoch=self.epoch)))
 
+    def with_text(self, columns: Iterable[str]) -> "MonitorState":
+        """Remember which group columns hold text.
+
+        Parameters
+        ----------
+        columns : iterable of str
+            Those that do in a batch.
+
+        Returns
+        -------
+        MonitorState
+        """
+        return replace(self, text=tuple(sorted({*self.text, *columns})))
+
     def contains(self, batch_id: str) -> bool:
         """Whether a batch was counted.
 
@@ -348,13 +366,15 @@ class MonitorState:
         """
         return any(batch.id == batch_id for batch in self.batches)
 
-    def merge(self, other: "MonitorState") -> "MonitorState":
+    def merge(self, other: "MonitorState", *, allow_identical: bool = False) -> "MonitorState":
         """Put two states of the same plan together.
 
         Parameters
         ----------
         other : MonitorState
             State of another site or machine.
+        allow_identical : bool, default False
+            Accept a file that both states have counted, each under an identifier of its own.
 
         Returns
         -------
@@ -364,7 +384,8 @@ class MonitorState:
         Raises
         ------
         DataError
-            When plans, salts or restarts differ, or a batch has different content.
+            When plans, salts or restarts differ, a batch has different content, or the same file
+            is in both under two identifiers.
         """
         other.check_config(self.config)
         if self.restarts != other.restarts:
@@ -378,7 +399,14 @@ class MonitorState:
                 "twice. Begin the second site from a copy of the empty first state."
             )
         mine = {batch.id: batch for batch in self.batches}
+        files = {batch.file_digest: batch.id for batch in self.batches}
         for batch in other.batches:
+            if batch.id not in mine and batch.file_digest in files and not allow_identical:
+                raise DataError(
+                    f"Batch {batch.id!r} of the other state has the content of batch"
+                    f" {files[batch.file_digest]!r}, and would count twice. Pass --allow-identical"
+                    " if both really happened."
+                )
             known = mine.setdefault(batch.id, batch)
             if (known.file_digest, known.cells_digest) != (batch.file_digest, batch.cells_digest):
                 raise DataError(
@@ -393,6 +421,7 @@ class MonitorState:
         return replace(
             self,
             salt=_kept_salt(self, other),
+            text=self.with_text(other.text).text,
             batches=_in_time(mine.values()),
             alarms=tuple(
                 sorted(alarms.values(), key=lambda one: (one.epoch, one.batch, one.finding))
@@ -519,6 +548,7 @@ class MonitorState:
             "epoch": self.epoch,
             "salt": self.salt,
             "restarts": list(self.restarts),
+            "text": list(self.text),
             "batches": [_batch_row(batch, seq) for seq, batch in enumerate(self.batches, start=1)],
             "alarms": [
                 {
@@ -563,6 +593,7 @@ class MonitorState:
                 config=dict(value["config"]),
                 salt=str(value["salt"]),
                 restarts=tuple(str(reason) for reason in value["restarts"]),
+                text=tuple(str(column) for column in value.get("text", ())),
                 batches=tuple(_batch_from(row) for row in value["batches"]),
                 alarms=tuple(
                     Alarm(

@@ -45,7 +45,9 @@ def outcome(result: AuditResult) -> Outcome:
         margin nor beyond it; groups that could not be tested count as such.
     """
     findings = () if result.all_or_nothing else result.lines
-    decisions = {finding.decision for finding in findings} - {Decision.ESTIMATED}
+    # Nothing was asked of what the others are compared with.
+    asked = [finding for finding in findings if not finding.is_reference] or findings
+    decisions = {finding.decision for finding in asked} - {Decision.ESTIMATED}
     joint = set() if result.joint is None else {result.joint.decision}
     if Decision.DETECTED in decisions | joint:
         return Outcome.DETECTED
@@ -62,11 +64,11 @@ def outcome(result: AuditResult) -> Outcome:
 
 def asks_for_margin(result: AuditResult) -> bool:
     """Whether the question was "is everybody within the margin?"."""
-    question = result.question
-    margin = question.gate_kind is not None and result.details.get("margin") is not None
+    question, margin = result.question, result.details.get("margin")
     return (
         question.equivalence
-        or margin
+        or (question.gate_kind is not None and margin is not None)
+        or (question.keeps_margin and bool(margin))
         or any(finding.decision is Decision.WITHIN_MARGIN for finding in result.findings)
     )
 
@@ -136,7 +138,7 @@ def tripped(
     if not asked:
         raise InvalidParameterError(
             '`fail_on` \'not-within-margin\' needs a check with question = "certify", or "compare"'
-            " with a margin; the plan has none. Add one, or use 'detected'."
+            " or \"monitor\" with a margin; the plan has none. Add one, or use 'detected'."
         )
     return tuple(c for c in asked if not _within_margin(c.result))
 

@@ -10,7 +10,6 @@ import narwhals as nw
 import numpy as np
 
 from equipoise.audits.asking import ask_all
-from equipoise.audits.audit import Audit
 from equipoise.audits.disparity.batches import batch_order, declare_batches
 from equipoise.audits.disparity.monitor import Watch
 from equipoise.audits.disparity.monitor_state import (
@@ -23,7 +22,7 @@ from equipoise.audits.disparity.monitor_state import (
 from equipoise.data.fingerprint import fingerprint as file_fingerprint
 from equipoise.data.metrics import find_metric, find_metrics
 from equipoise.data.roles import Roles
-from equipoise.data.table import Quantity, Sums
+from equipoise.data.table import Quantity, Sums, Table
 from equipoise.exceptions import EquipoiseError, InvalidParameterError
 from equipoise.monitoring.state import Alarm, MonitorState, fingerprint
 from equipoise.plans.dossier import Check, Dossier
@@ -73,7 +72,12 @@ def monitor_config(plan: Plan) -> dict[str, Any]:
 
 
 def read_batches(
-    config: Mapping[str, Any], path: str | Path, batch_id: str | None, *, engine: str = "duckdb"
+    config: Mapping[str, Any],
+    path: str | Path,
+    batch_id: str | None,
+    *,
+    engine: str = "duckdb",
+    state: MonitorState | None = None,
 ) -> list[RawBatch]:
     """Sum the rows of a file by group, as one batch or by its time column.
 
@@ -87,6 +91,9 @@ def read_batches(
         Name of the whole file as one batch; without it each value of the time column is one.
     engine : {"duckdb", "spark"}
         What reads the file.
+    state : MonitorState, optional
+        The state so far: a csv file takes over which of its group columns are text, and a batch in
+        which nobody has the positive label is one like any other.
 
     Returns
     -------
@@ -101,9 +108,11 @@ def read_batches(
     if batch_id is not None and not batch_id.strip():
         raise InvalidParameterError("`--id` must name the batch; got an empty name.")
     split = batch_id is None
-    roles = {**config["roles"], "group": config["group"]}
-    audit = Audit(path, engine=engine, **roles, **({"time": column} if split else {}))
-    table = audit.table
+    roles = Roles(**config["roles"], group=config["group"], time=column if split else None)
+    bins = config["roles"].get("bins", {})
+    text = () if state is None else tuple(name for name in state.text if name not in bins)
+    table = Table(path, roles, engine=engine, text=text)
+    table.positive_known = state is not None and bool(state.batches)
     if not table.roles.group:
         raise InvalidParameterError("a monitor compares groups; name `group` in the plan.")
     keys = [Quantity(str(column), "batch", nw.col(str(column)))] if split else []
@@ -118,20 +127,14 @@ def read_batches(
         if isinstance(found, EquipoiseError):
             raise found
         answers.append(found)
-    place = len(table.roles.group)
     if not split:
         order = [str(batch_id)]
     else:
+        place = len(table.roles.group)
         labels = np.concatenate([cells.labels[place] for cells in answers])
         order = batch_order(labels, str(column), table.schema[str(column)])
-    return raw_batches(
-        config["metrics"],
-        answers,
-        order,
-        place=place,
-        clustered=table.roles.cluster is not None,
-        digest=None if split else fingerprint(file_fingerprint(str(path))),
-    )
+    digest = None if split else fingerprint(file_fingerprint(str(path)))
+    return raw_batches(table, config["metrics"], answers, order, digest=digest)
 
 
 def _declared(sums: Sums) -> Any:

@@ -159,8 +159,13 @@ def _panel(axes: "Axes", k: int, result: "AuditResult", details: MonitorDetails)
         return
     gap, low, high, single = (_numbers(path[name]) for name in ("gap", "low", "high", "batch_gap"))
     axes.plot(at, single, ".", color="#999999", ms=3, zorder=1)
-    axes.fill_between(at, low, high, color=colour, alpha=0.18, lw=0)
-    axes.plot(at, gap, color=colour, lw=1.8, gid=f"finding-{k}")
+    # Looks that must not be told leave no hole.
+    told = [t for t in at if not isnan(gap[t])]
+    band = [t for t in at if not isnan(low[t])]
+    axes.fill_between(
+        band, [low[t] for t in band], [high[t] for t in band], color=colour, alpha=0.18, lw=0
+    )
+    axes.plot(told, [gap[t] for t in told], color=colour, lw=1.8, gid=f"finding-{k}")
     if path["alarm_at"] is not None:
         alarm = details.batches.index(path["alarm_at"])
         axes.axvline(alarm, color="#D55E00", ls="--", lw=1.2, gid=f"finding-{k}-alarm")

@@ -96,6 +96,8 @@ def without(result: "AuditResult", groups: frozenset[str], min_cell: int) -> "Au
     -------
     AuditResult
     """
+    told = result.details.told(min_cell)
+    result = result if told is result.details else replace(result, details=told)
     hidden = {f.group for f in result.findings if {f.group, f.reference} & groups}
     whole = result.details.to_dict()
     for one in whole.get("tables") or ():
@@ -113,8 +115,8 @@ def without(result: "AuditResult", groups: frozenset[str], min_cell: int) -> "Au
         _withheld(finding, note) if finding.group in hidden else finding
         for finding in result.findings
     )
-    told = {name for f in findings if not f.withheld for name in (f.group, f.reference)}
-    details = _dropped(whole, hidden, told)
+    named = {name for f in findings if not f.withheld for name in (f.group, f.reference)}
+    details = _dropped(whole, hidden, named)
     return replace(result, findings=findings, details=result.question.details(**details))
 
 

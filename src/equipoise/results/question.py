@@ -80,6 +80,8 @@ class Question:
         Whether findings are requirements of one claim, so that only the joint test counts.
     equivalence : bool
         Whether the question is "is everybody within the margin?".
+    keeps_margin : bool
+        Whether a margin above zero, where one was given, may be shown to be kept.
     gate_kind : str, optional
         Kind of the estimands that gates on margins and on growth look at; by default all findings
         count for a margin, and none for growth.
@@ -107,6 +109,7 @@ class Question:
     own_strata: bool = False
     one_claim: bool = False
     equivalence: bool = False
+    keeps_margin: bool = False
     gate_kind: EstimandKind | None = None
     words: Mapping[Decision, str] = field(default_factory=dict)
     parts: tuple[str, ...] = ()

@@ -257,3 +257,20 @@ def test_the_salt_of_the_clusters_is_kept_when_states_are_merged(salts):
     site = MonitorState(config=CONFIG, salt=salts[0]).append(own)
     empty = MonitorState(config=CONFIG, salt=salts[1])
     assert empty.merge(site).salt == site.merge(empty).salt == salts[0]
+
+
+def test_a_file_in_two_states_counts_once():
+    config = {"metrics": ["fpr"]}
+
+    def site(name, digest):
+        cells = (Cell.of_counts(["a"], "fpr", 10, 3),)
+        batch = Batch(id=name, rows=10, file_digest=digest, cells=cells)
+        return MonitorState(config=config).append(batch)
+
+    with pytest.raises(DataError, match="'south' of the other state has the content of batch 'no"):
+        site("north", "sha256:1").merge(site("south", "sha256:1"))
+    both = site("north", "sha256:1").merge(site("south", "sha256:1"), allow_identical=True)
+    assert len(both.batches) == 2
+    # What both states have accepted as two batches is no news.
+    assert both.merge(both) == both
+    assert len(site("north", "sha256:1").merge(site("south", "sha256:2")).batches) == 2

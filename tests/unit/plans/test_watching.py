@@ -290,3 +290,79 @@ def test_run_lengths_record_every_alarm(monitor, folder):
     alarms = [a.finding for a in read_state_here().alarms]
     assert len(alarms) > len(set(alarms))
     assert len({a.id for a in read_state_here().alarms}) == len(alarms)
+
+
+def labels_of(state):
+    return {cell.group for batch in state.batches for cell in batch.cells}
+
+
+def test_a_batch_with_one_label_is_read_as_all_others(monitor, folder):
+    monitor("w1.csv", "--plan", "plan.toml", "--id", "1")
+    write(folder / "f.csv", [("F", 1, "w", 1), ("F", 0, "w", 2)] * 10)
+    assert "not there before" not in monitor("f.csv", "--id", "2").stdout
+    assert labels_of(read_state_here()) == {("F",), ("M",)}
+
+
+def test_a_csv_batch_takes_over_which_columns_are_text(monitor, folder):
+    write(folder / "a.csv", [("1e5", 1, "w", 1), ("b7", 0, "w", 2)] * 10)
+    write(folder / "b.csv", [("1e5", 1, "w", 3)] * 10)
+    monitor("a.csv", "--plan", "plan.toml", "--id", "1")
+    monitor("b.csv", "--id", "2")
+    assert read_state_here().text == ("sex",)
+    assert labels_of(read_state_here()) == {("1e5",), ("b7",)}
+
+
+def test_whole_numbers_are_one_group_in_every_batch(monitor, folder):
+    write(folder / "a.csv", [(1, 1, "w", 1), (2, 0, "w", 2)] * 10)
+    write(folder / "b.csv", [("1.0", 1, "w", 3), (2.5, 0, "w", 2)] * 10)
+    write(folder / "c.csv", [("1", 1, "w", 3), ("unknown", 0, "w", 2)] * 10)
+    monitor("a.csv", "--plan", "plan.toml", "--id", "1")
+    monitor("b.csv", "--id", "2")
+    monitor("c.csv", "--id", "3")
+    assert labels_of(read_state_here()) == {("1",), ("2",), ("2.5",), ("unknown",)}
+
+
+def test_a_batch_in_which_nobody_was_chosen_is_a_batch(monitor, folder):
+    (folder / "plan.toml").write_text(
+        PLAN.replace('y_pred = "hired"', 'y_pred = "hired"\npositive = "granted"')
+    )
+    write(folder / "a.csv", [("F", "granted", "w", 1), ("M", "denied", "w", 2)] * 10)
+    write(folder / "b.csv", [("F", "denied", "w", 1), ("M", "denied", "w", 2)] * 10)
+    with pytest.raises(DataError, match="no row has 'granted'"):
+        monitor("b.csv", "--plan", "plan.toml", "--id", "0")
+    monitor("a.csv", "--plan", "plan.toml", "--id", "1")
+    assert monitor("b.csv", "--id", "2").exit_code == 0
+    assert [cell.u for cell in read_state_here().batches[1].cells] == [0.0, 0.0]
+
+
+def test_dates_that_can_be_read_in_two_ways_are_no_time(monitor, folder):
+    write(folder / "a.csv", [("F", 1, "02/05/2026", 1), ("M", 0, "03/05/2026", 2)] * 10)
+    with pytest.raises(DataError, match="'02/05/2026' has no place in an order"):
+        monitor("a.csv", "--plan", "plan.toml")
+    write(folder / "b.csv", [("F", 1, "02/13/2026", 1), ("M", 0, "03/05/2026", 2)] * 10)
+    monitor("b.csv", "--plan", "plan.toml")
+    assert [batch.id for batch in read_state_here().batches] == ["2026-02-13", "2026-03-05"]
+
+
+def test_text_columns_of_merged_states_are_joined():
+    one = MonitorState(config={}, text=("sex",))
+    two = MonitorState(config={}, text=("race",))
+    assert one.merge(two).text == ("race", "sex")
+    assert MonitorState.from_dict(one.to_dict()).text == ("sex",)
+
+
+def test_the_same_rows_in_another_order_are_noted(monitor, folder):
+    monitor("w1.csv", "--plan", "plan.toml", "--id", "W1")
+    head, *rows = (folder / "w1.csv").read_text().splitlines()
+    (folder / "again.csv").write_text("\n".join([head, *rows[::-1]]) + "\n")
+    told = " ".join(monitor("again.csv", "--id", "W2").stdout.split())
+    assert "Batch 'W2' has exactly the sums of batch 'W1'" in told
+
+
+def test_a_file_that_two_sites_have_counted_is_not_merged_twice(monitor):
+    monitor("w1.csv", "--plan", "plan.toml", "--id", "north-1")
+    monitor("w1.csv", "--plan", "plan.toml", "--id", "south-1", state="other.json")
+    with pytest.raises(DataError, match="would count twice"):
+        monitor("--merge", "other.json")
+    monitor("--merge", "other.json", "--allow-identical")
+    assert len(read_state_here().batches) == 2

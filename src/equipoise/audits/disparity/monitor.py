@@ -27,7 +27,6 @@ from equipoise.data.metrics import AnyMetric, Metrics, find_metrics
 from equipoise.data.table import Quantity
 from equipoise.exceptions import InvalidParameterError
 from equipoise.moments import CellMoments
-from equipoise.results.disclosure import MIN_CELL
 from equipoise.results.estimand import Estimand
 from equipoise.results.finding import ConfidenceInterval, Decision, Finding, JointTest, Note
 from equipoise.results.result import AuditResult
@@ -55,6 +54,11 @@ _FADED = Note(
     code="gap-did-not-last",
     message="There was a gap when the alarm was raised, but on average since the start none is"
     " shown: it came late or did not last. The alarm stays on record.",
+)
+_ON_AVERAGE = Note(
+    code="within-on-average",
+    message="The average gap since the start is shown to lie within the margin; single batches may"
+    " have lain beyond it.",
 )
 _BURN_IN = Note(
     code="burn-in",
@@ -260,10 +264,7 @@ def monitor(
     position = {label: t for t, label in enumerate(order)}
     notes = dropped_notes(max(cells.dropped for cells in answers))
     if state is not None and config is not None:
-        clustered = table.roles.cluster is not None
-        batches = monitor_state.raw_batches(
-            config["metrics"], answers, order, place=place, clustered=clustered
-        )
+        batches = monitor_state.raw_batches(table, config["metrics"], answers, order)
         return monitor_state.remember(state, config, batches, notes)
     groups = finest_groups(answers, table.roles.group)
     sums, start = [], 0
@@ -438,10 +439,14 @@ class _Teller:
             notes.append(_BURN_IN)
         elif raised and high is not None and low <= 0.0 <= high and not self.options.margin:
             notes.append(_FADED)
+        decision = Decision.DETECTED if raised else Decision.NOT_DETECTED
+        if not raised and self._within(low, high):
+            decision = Decision.WITHIN_MARGIN
+            notes.append(_ON_AVERAGE)
         # Run lengths are counted in batches, not in chances: there is no p-value.
         tested = self.options.alarm == "ever"
         return Finding(
-            decision=Decision.DETECTED if raised else Decision.NOT_DETECTED,
+            decision=decision,
             estimate=gap,
             ci=None
             if low is None
@@ -452,6 +457,13 @@ class _Teller:
             notes=tuple(notes),
             **shared,
         )
+
+    def _within(self, low: float | None, high: float | None) -> bool:
+        """Whether an interval lies within the margin, on the sides that were asked about."""
+        margin, side = self.options.margin, self.options.alternative
+        if not margin or low is None or high is None:
+            return False
+        return (side == "less" or high <= margin) and (side == "greater" or low >= -margin)
 
     def joint(self) -> JointTest:
         """The average of all e-values against "no gap anywhere"."""
@@ -548,14 +560,13 @@ class _Teller:
                 }
             with np.errstate(invalid="ignore", divide="ignore"):
                 now = sequence.score[:, j] / sequence.weight[:, j]
-            now = np.where(sequence.n[:, j] < MIN_CELL, np.nan, now)
             paths.append(
                 {
                     "finding": self.name(k, j),
                     "group": self.sides.names[self.watched[j]],
                     "metric": self.seen.metrics[k].name,
-                    "n": _disclosed(sequence.n[:, j]),
-                    "n_reference": _disclosed(sequence.n_reference[:, j]),
+                    "n": _counts(sequence.n[:, j]),
+                    "n_reference": _counts(sequence.n_reference[:, j]),
                     "batch_gap": _optional(now),
                     "gap": _optional(sequence.gap[:, j]),
                     "low": _optional(low[:, j]),
@@ -577,6 +588,5 @@ def _optional(values: FloatArray) -> list[float | None]:
     return [finite(value) for value in values.tolist()]
 
 
-def _disclosed(values: FloatArray) -> list[int | None]:
-    """Write counts of rows of single batches, but not those of a few people."""
-    return [None if 0 < value < MIN_CELL else round(value) for value in values.tolist()]
+def _counts(values: FloatArray) -> list[int]:
+    return [round(value) for value in values.tolist()]

@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 
 from equipoise._checks import quoted
@@ -14,6 +15,7 @@ from equipoise.audits.disparity.questions_over_time import MonitorDetails
 from equipoise.audits.disparity.sides import FinestGroups
 from equipoise.data.metrics import AnyMetric, Metric, RateMetric, find_metric
 from equipoise.data.roles import Roles
+from equipoise.data.table import Table
 from equipoise.exceptions import DataError, InvalidParameterError
 from equipoise.moments import CellMoments
 from equipoise.monitoring.state import Alarm, Batch, Cell, ClusterSum, MonitorState, fingerprint
@@ -31,6 +33,11 @@ __all__ = [
     "state_answer",
     "watch_config",
 ]
+
+ALIKE = 50
+"""Rows from which equal sums of two batches are no matter of course."""
+
+_TEXT = (nw.String, nw.Categorical, nw.Enum)
 
 OPTIONS = tuple(field.name for field in fields(Watch))
 
@@ -84,10 +91,13 @@ class RawBatch:
         Identity and sums.
     clusters : tuple
         Label of the cluster, metric, group, and the sums w and u.
+    text : tuple of str
+        Group columns that hold text.
     """
 
     batch: Batch
     clusters: tuple[tuple[str, str, tuple[str, ...], float, float], ...]
+    text: tuple[str, ...] = ()
 
     def hashed(self, state: MonitorState) -> Batch:
         """Return the batch as a state keeps it: without the labels of clusters.
@@ -109,28 +119,25 @@ class RawBatch:
 
 
 def raw_batches(
+    table: Table,
     metrics: Sequence[str],
     answers: Sequence[CellMoments],
     order: Sequence[str],
     *,
-    place: int,
-    clustered: bool,
     digest: str | None = None,
 ) -> list[RawBatch]:
     """Put sums into batches.
 
     Parameters
     ----------
+    table : Table
+        Whose rows were summed.
     metrics : sequence of str
         Names of the metrics.
     answers : sequence of CellMoments
         Sums of each by group, by batch where there are several, and by cluster.
     order : sequence of str
         Names of the batches in the order of time; one, when the sums are those of one batch.
-    place : int
-        How many group columns there are; the label that follows is that of the batch.
-    clustered : bool
-        Whether the last label is that of a cluster.
     digest : str, optional
         Fingerprint of the table of a single batch; by default that of the sums.
 
@@ -139,6 +146,10 @@ def raw_batches(
     list of RawBatch
     """
     batches = []
+    group = table.roles.group
+    text = tuple(name for name in group if table.schema[name] in _TEXT)
+    # After the group columns comes the label of the batch, and last that of the cluster.
+    place, clustered = len(group), table.roles.cluster is not None
     for label in order:
         cells: list[Cell] = []
         clusters: list[tuple[str, str, tuple[str, ...], float, float]] = []
@@ -157,7 +168,7 @@ def raw_batches(
         batch = Batch(
             id=label, time=label, rows=rows, file_digest=digest or content, cells=tuple(cells)
         )
-        batches.append(RawBatch(batch=batch, clusters=tuple(clusters)))
+        batches.append(RawBatch(batch=batch, clusters=tuple(clusters), text=text))
     return batches
 
 
@@ -256,7 +267,7 @@ class Update:
         state = found or MonitorState(config=self.config)
         state.check_config(self.config)
         if self.other is not None:
-            state = state.merge(self.other)
+            state = state.merge(self.other, allow_identical=self.allow_identical)
         if self.acknowledged is not None:
             state = state.acknowledge(self.acknowledged, self.remark)
         if self.restart is not None:
@@ -270,6 +281,7 @@ class Update:
             else:
                 notes += _remarks(state, batch)
             state = state.append(batch, allow_identical=self.allow_identical)
+            state = state.with_text(raw.text)
         return state, tuple(notes)
 
 
@@ -282,6 +294,15 @@ def _remarks(state: MonitorState, batch: Batch) -> list[Note]:
                 code="late-batch",
                 message=f"Batch {batch.id!r} came after {earlier[-1].id!r} and counts in the order"
                 " of arrival.",
+            )
+        )
+    twin = next((one for one in earlier if one.cells_digest == batch.cells_digest), None)
+    if twin is not None and batch.rows >= ALIKE:
+        notes.append(
+            Note(
+                code="same-sums",
+                message=f"Batch {batch.id!r} has exactly the sums of batch {twin.id!r}. If it holds"
+                " the same rows, written otherwise, they count twice.",
             )
         )
     seen = {cell.group for one in earlier for cell in one.cells}

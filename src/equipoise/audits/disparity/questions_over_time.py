@@ -1,6 +1,6 @@
 """The questions about gaps over time, between models and of unnamed groups, and their words."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from equipoise.results.details import Details, details_of
@@ -8,7 +8,14 @@ from equipoise.results.finding import Decision, Finding
 from equipoise.results.formats import number, p_value, shortened
 from equipoise.results.question import Question, Section
 from equipoise.results.result import AuditResult
-from equipoise.results.wording import joint_detected, joint_p, level, metric_words, tested
+from equipoise.results.wording import (
+    decided,
+    joint_detected,
+    joint_p,
+    level,
+    metric_words,
+    tested,
+)
 
 __all__ = [
     "COMPARE",
@@ -100,10 +107,79 @@ class MonitorDetails(Details):
     epoch: int = 1
     state_digest: str | None = None
 
+    def told(self, min_cell: int) -> "MonitorDetails":
+        """Return the evidence without batches, and looks, that tell of a few rows."""
+        counts = {(k, key): path[key] for k, path in enumerate(self.paths) for key in _ROWS}
+        if min_cell <= 1 or any(None in one for one in counts.values()):
+            return self
+        hidden = _withheld_batches(list(counts.values()), min_cell)
+        paths = []
+        for path in self.paths:
+            shown = _shown_looks(path["n"], path["n_reference"], min_cell)
+            paths.append(
+                path
+                | {key: _kept(path[key], [not one for one in hidden]) for key in _OF_BATCHES}
+                | {key: _kept(path[key], shown) for key in _OF_LOOKS}
+            )
+        return replace(self, paths=paths)
+
     def path(self, finding: Finding) -> dict[str, Any] | None:
         """Return the path of a finding; None where its numbers are withheld."""
         own = (finding.group, finding.estimand.metric)
         return next((path for path in self.paths if (path["group"], path["metric"]) == own), None)
+
+
+_ROWS = ("n", "n_reference")
+_OF_BATCHES = (*_ROWS, "batch_gap")
+_OF_LOOKS = ("gap", "low", "high", "e", "e_adjusted")
+
+
+def _kept(values: list[Any], shown: list[bool]) -> list[Any]:
+    return [value if one else None for value, one in zip(values, shown, strict=True)]
+
+
+def _few(count: int, min_cell: int) -> bool:
+    return 0 < count < min_cell
+
+
+def _withheld_batches(counts: list[list[int]], min_cell: int) -> list[bool]:
+    """Return the batches whose counts are left out: those with few rows of some group, and others.
+
+    The rows of all batches together are told, so that a single count that is left out, or a few
+    rows in several of them, would follow from those that are told.
+    """
+    by_batch = list(zip(*counts, strict=True))
+    hidden = [any(_few(count, min_cell) for count in batch) for batch in by_batch]
+    while any(hidden) and not all(hidden):
+        sums = [sum(_kept_counts(one, hidden)) for one in counts]
+        if sum(hidden) > 1 and not any(_few(total, min_cell) for total in sums):
+            break
+        smallest = min(
+            (t for t, gone in enumerate(hidden) if not gone), key=lambda t: (sum(by_batch[t]), t)
+        )
+        hidden[smallest] = True
+    return hidden
+
+
+def _kept_counts(counts: list[int], chosen: list[bool]) -> list[int]:
+    return [count for count, one in zip(counts, chosen, strict=True) if one]
+
+
+def _shown_looks(n: list[int], n_reference: list[int], min_cell: int) -> list[bool]:
+    """Return the looks between which no few rows arrived; what is known now is always told.
+
+    The change of an average from one look to the next says what the rows in between hold.
+    """
+    shown = [False] * len(n)
+    since = [0, 0]
+    for t in range(len(n) - 1, -1, -1):
+        shown[t] = t == len(n) - 1 or not any(_few(rows, min_cell) for rows in since)
+        since = [n[t], n_reference[t]] if shown[t] else [since[0] + n[t], since[1] + n_reference[t]]
+    so_far = [0, 0]
+    for t in range(len(n) - 1):
+        so_far = [so_far[0] + n[t], so_far[1] + n_reference[t]]
+        shown[t] = shown[t] and not any(_few(rows, min_cell) for rows in so_far)
+    return shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -189,8 +265,16 @@ def _gate(result: AuditResult, gate: dict[str, Any]) -> str:
             f"Within the margin: no group's gap in {metric_words(result)} grew by more than"
             f" {margin} (largest bound {number(gate['bound'])}, {shortened(str(gate['worst']))})"
         )
+    untested = gate.get("untested") or []
     if gate["worst"] is None:
         return "Not shown to be within the margin: no gap could be tested"
+    if gate["bound"] <= gate["margin"] and untested:
+        return (
+            f"Not shown to be within the margin: {shortened(str(untested[0]))}"
+            + (f" and {len(untested) - 1} more" if len(untested) > 1 else "")
+            + f" could not be tested (largest bound of the others {number(gate['bound'])},"
+            f" {shortened(str(gate['worst']))})"
+        )
     return (
         f"Not within the margin: for {shortened(str(gate['worst']))} growth up to"
         f" {number(gate['bound'])} cannot be excluded, where {margin} is tolerated"
@@ -238,7 +322,10 @@ def _monitor(result: AuditResult) -> str:
             if f.ci is not None
         ]
         known = ""
-        if widths and len(widths) == len(tested(result)):
+        within = decided(result, Decision.WITHIN_MARGIN)
+        if within and within == tested(result):
+            known = f"; the average gap of every group is within the margin of {details.margin:g}"
+        elif widths and len(widths) == len(tested(result)):
             known = (
                 f"; the average gap of every group lies within {number(max(widths))} of"
                 f" {details.reference}"
@@ -254,7 +341,7 @@ def _monitor(result: AuditResult) -> str:
     when, e = "an earlier batch", finding.statistic
     if first["alarm_at"] is not None:
         when = first["alarm_at"]
-        e = first["e_adjusted"][details.batches.index(when)]
+        e = first["e_adjusted"][details.batches.index(when)] or e
     sentence = (
         f"Alarm in {when}: the {finding.estimand.noun} of {shortened(finding.group)} differs from"
         f" {details.reference} (e = {number(e)}{_chance(result, details)})"
@@ -334,7 +421,12 @@ MONITOR = Question(
     " stretch where the gap may have begun.",
     details=MonitorDetails,
     tables="equipoise.report.over_time_tables:monitor_tables",
-    words={Decision.DETECTED: "alarm", Decision.NOT_DETECTED: "no alarm"},
+    keeps_margin=True,
+    words={
+        Decision.DETECTED: "alarm",
+        Decision.NOT_DETECTED: "no alarm",
+        Decision.WITHIN_MARGIN: "no alarm, within margin",
+    },
 )
 COMPARE = Question(
     name="compare",

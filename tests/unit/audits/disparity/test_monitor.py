@@ -9,6 +9,8 @@ from equipoise import Decision
 from equipoise.audits.disparity.batches import batch_order
 from equipoise.audits.disparity.monitor import Watch
 from equipoise.exceptions import DataError, InvalidParameterError, MissingValuesError
+from equipoise.plans.dossier import Check
+from equipoise.plans.gate import Outcome, outcome, tripped
 from equipoise.results.disclosure import disclosed
 from equipoise.results.wording import headline
 from equipoise.stats.disparity.monitor import monitor_gaps
@@ -207,3 +209,91 @@ def test_a_group_whose_numbers_are_withheld_has_no_path():
     assert not few
     only = replace(result, findings=tuple(replace(f, decision=Decision.DETECTED) for f in (tiny,)))
     assert "Alarm in an earlier batch" in headline(only)
+
+
+def weekly(n=200, weeks=60, rates=(0.5, 0.5)):
+    rng = np.random.default_rng(2)
+    group = rng.integers(0, 2, n * weeks)
+    decided = rng.random(n * weeks) < np.array(rates)[group]
+    table = {"g": np.where(group == 1, "b", "a"), "p": decided.astype(int)}
+    return table | {"week": np.repeat(np.arange(weeks), n)}
+
+
+@pytest.mark.parametrize(
+    ("options", "within"),
+    [
+        ({"margin": 0.1}, True),
+        ({"margin": 0.1, "alternative": "greater"}, True),
+        ({"margin": 0.1, "alternative": "less"}, True),
+        ({"margin": 0.02}, False),
+        ({"margin": 0.0}, False),
+    ],
+)
+def test_an_average_gap_within_the_margin_is_said_to_be(options, within):
+    data = eq.Audit(weekly(), group="g", y_pred="p", time="week")
+    result = data.monitor("selection_rate", reference={"g": "a"}, **options)
+    (finding,) = [f for f in result.findings if f.ci is not None]
+    assert (finding.decision is Decision.WITHIN_MARGIN) == within
+    assert ("within-on-average" in {note.code for note in finding.notes}) == within
+    check = Check(id="m", question="monitor", options={}, result=result)
+    if options["margin"]:
+        assert bool(tripped([check], "not-within-margin")) != within
+        assert outcome(result) is (Outcome.WITHIN_MARGIN if within else Outcome.INCONCLUSIVE)
+    if within:
+        assert finding.ci.high <= 0.1 or options.get("alternative") == "less"
+        assert "is within the margin of 0.1" in headline(result)
+    else:
+        assert "within the margin" not in headline(result)
+
+
+def test_only_the_side_that_was_asked_about_has_to_be_within():
+    data = eq.Audit(weekly(rates=(0.7, 0.5)), group="g", y_pred="p", time="week")
+    asked = {"reference": {"g": "a"}, "margin": 0.1}
+
+    def decision(side):
+        result = data.monitor("selection_rate", alternative=side, **asked)
+        return result.findings[1].decision
+
+    assert decision("greater") is Decision.WITHIN_MARGIN
+    assert decision("less") is Decision.DETECTED
+    assert decision("two-sided") is Decision.DETECTED
+
+
+def test_batches_of_a_few_rows_cannot_be_read_off_the_path():
+    table = weekly(n=40, weeks=30)
+    # One row of b in week 3, three in week 11; everybody else there is in a.
+    for week, kept in ((3, 1), (11, 3)):
+        there = np.flatnonzero((table["week"] == week) & (table["g"] == "b"))
+        table["g"][there[kept:]] = "a"
+    result = eq.Audit(table, group="g", y_pred="p", time="week").monitor("selection_rate")
+    whole = result.details.path(result.findings[1])
+    assert (whole["n"][3], whole["n"][11]) == (1, 3)
+    path = disclosed(result).details.path(result.findings[1])
+    hidden = [t for t in range(30) if path["n"][t] is None]
+    assert {3, 11} < set(hidden)
+    assert sum(whole["n"][t] for t in hidden) >= 5
+    assert path["batch_gap"][3] is None
+    for name in ("n", "n_reference"):
+        for side in disclosed(result).details["paths"]:
+            assert [t for t in range(30) if side[name][t] is None] == hidden
+    for name in ("gap", "e", "e_adjusted"):
+        shown = [t for t in range(30) if path[name][t] is not None]
+        assert shown[-1] == 29
+        steps = [sum(whole["n"][a + 1 : b + 1]) for a, b in zip([-1, *shown], shown, strict=False)]
+        assert min(steps) >= 5
+    assert disclosed(result, 1).details["paths"] == result.details["paths"]
+    again = disclosed(disclosed(result))
+    assert again.details["paths"] == disclosed(result).details["paths"]
+
+
+def test_a_monitor_of_single_rows_tells_no_row():
+    rng = np.random.default_rng(1)
+    table = {"g": rng.choice(["a", "b"], 300), "p": rng.integers(0, 2, 300), "week": np.arange(300)}
+    result = eq.Audit(table, group="g", y_pred="p", time="week").monitor(
+        "selection_rate", reference=0.4
+    )
+    for path in disclosed(result).details["paths"]:
+        assert set(path["n"]) == {None}
+        told = {gap for gap in path["gap"] if gap is not None}
+        assert 10 < len(told) <= 200 // 5
+    disclosed(result).plot()
