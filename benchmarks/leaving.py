@@ -77,26 +77,26 @@ def table(n):
 def measured(opened, roles, ask):
     """Return how many rows, or numbers from partitions, came back."""
     import equipoise as eq
-    from equipoise.data.spark import SparkParts
+    from equipoise.data import spark
 
     left = []
-    collect, send = nw.LazyFrame.collect, SparkParts.map
+    collect, send = nw.LazyFrame.collect, spark.collected
 
     def counting(frame, *args, **options):
         found = collect(frame, *args, **options)
         left.append(len(found))
         return found
 
-    def counting_parts(parts, function):
-        found = send(parts, function)
+    def counting_parts(frame, function):
+        found = send(frame, function)
         left.extend(array.size for part in found for array in part)
         return found
 
-    nw.LazyFrame.collect, SparkParts.map = counting, counting_parts
+    nw.LazyFrame.collect, spark.collected = counting, counting_parts
     try:
         result = ask(eq.Audit(opened, **(ROLES | roles)))
     finally:
-        nw.LazyFrame.collect, SparkParts.map = collect, send
+        nw.LazyFrame.collect, spark.collected = collect, send
     return sum(left), "rows-brought" in {note.code for note in result.notes}
 
 

@@ -27,8 +27,8 @@ class GroupName(str):
 
     def __new__(cls, parts: Iterable[tuple[str, str]]) -> Self:
         """Write the name, and keep the parts beside it."""
-        pairs = tuple((column, label) for column, label in parts)
-        self = super().__new__(cls, " & ".join(f"{column}={label}" for column, label in pairs))
+        pairs = tuple(parts)
+        self = super().__new__(cls, " & ".join([f"{column}={label}" for column, label in pairs]))
         self.parts = pairs
         return self
 

@@ -11,7 +11,7 @@ import equipoise as eq
 from equipoise.audits.disparity import measure
 from equipoise.audits.improvement import rows as decision_rows
 from equipoise.audits.inequality import inequality
-from equipoise.data.spark import SparkParts
+from equipoise.data import spark
 from reference.test_engines import CASES, ROWS
 from support.engines import spark_session
 
@@ -62,14 +62,14 @@ def collected(monkeypatch):
 @pytest.fixture
 def sent(collected, monkeypatch):
     """Sizes of all that left Spark: rows of queries, and numbers that functions returned."""
-    spark_map = SparkParts.map
+    brought = spark.collected
 
-    def counting(parts, function):
-        found = spark_map(parts, function)
+    def counting(frame, function):
+        found = brought(frame, function)
         collected.extend(array.size for part in found for array in part)
         return found
 
-    monkeypatch.setattr(SparkParts, "map", counting)
+    monkeypatch.setattr(spark, "collected", counting)
     return collected
 
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from functools import lru_cache
 from itertools import combinations
 from typing import TYPE_CHECKING, Protocol
 
@@ -203,21 +204,30 @@ def group_tables(cells: Labelled, *, depth: int | None = None) -> list[GroupTabl
     if not columns:
         raise InvalidParameterError("this question compares groups; pass `group` to `Audit`.")
     limit = len(columns) if depth is None else check_integer("depth", depth, low=1)
-    limit = min(limit, len(columns))
-    codes = [number_cells([labels])[0] for labels in cells.labels]
+    labels = tuple(tuple(map(str, own.tolist())) for own in cells.labels)
+    return list(_group_tables(columns, labels, min(limit, len(columns))))
+
+
+@lru_cache(maxsize=2)
+def _group_tables(
+    columns: tuple[str, ...], labels: tuple[tuple[str, ...], ...], limit: int
+) -> tuple[GroupTable, ...]:
+    """Make the tables; the checks of a plan ask for the same ones, each after the other."""
+    codes = [number_cells([np.array(own, dtype=object)])[0] for own in labels]
     _check_subgroups([int(code.max()) + 1 for code in codes], len(codes[0]), limit)
     tables = []
     for size in range(1, limit + 1):
         for chosen in combinations(range(len(columns)), size):
-            key = np.zeros(len(cells.labels[0]), dtype=np.int64)
+            key = np.zeros(len(labels[0]), dtype=np.int64)
             for k in chosen:
                 key = np.unique(key * (codes[k].max() + 1) + codes[k], return_inverse=True)[1]
             _, first, category = np.unique(key, return_index=True, return_inverse=True)
             picked = tuple(columns[k] for k in chosen)
-            labels = tuple(tuple(str(cells.labels[k][i]) for k in chosen) for i in first)
-            names = tuple(subgroup_name(picked, label) for label in labels)
-            tables.append(GroupTable(columns=picked, names=names, labels=labels, category=category))
-    return tables
+            category.flags.writeable = False
+            own = tuple(zip(*([labels[k][i] for i in first] for k in chosen), strict=True))
+            names = tuple(subgroup_name(picked, label) for label in own)
+            tables.append(GroupTable(columns=picked, names=names, labels=own, category=category))
+    return tuple(tables)
 
 
 def subgroups(cells: Labelled, *, depth: int | None = None) -> Subgroups:

@@ -11,6 +11,7 @@ import re
 import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import reduce
+from io import BytesIO
 from pathlib import Path
 from typing import Any, Self
 
@@ -41,7 +42,15 @@ from equipoise.data.query import (
 from equipoise.data.splitting import PRIME
 from equipoise.exceptions import DataError, EquipoiseError, MissingDependencyError
 
-__all__ = ["SparkParts", "drawn", "read", "session", "with_predictions"]
+__all__ = [
+    "ArrangedParts",
+    "SparkParts",
+    "collected",
+    "drawn",
+    "read",
+    "session",
+    "with_predictions",
+]
 
 # What DuckDB finds in a csv file, as Spark calls it; anything else stays text.
 SPARK_TYPES = {
@@ -56,6 +65,8 @@ SPARK_TYPES = {
 RAISED = re.compile(r"^(?:\w+\.)*\w*(?:Error|Exception): .+$", re.MULTILINE)
 DRAW = "__eq_draw"
 SCHEMA = "part int, sizes array<bigint>, numbers binary"
+MOST_BYTES = 1_500_000_000
+"""Of the arranged rows of one partition: Arrow and Java have 32 bits for the length of a value."""
 
 
 def session() -> Any:
@@ -281,6 +292,7 @@ class SparkParts:
         )
         record(nw.from_native(frame))
         self._frame = frame.persist()
+        self._arranged: list[Any] = []
 
     def __enter__(self) -> Self:
         """Return the parts."""
@@ -288,7 +300,40 @@ class SparkParts:
 
     def __exit__(self, *error: object) -> None:
         """Free the memory of the cluster."""
-        self._frame.unpersist()
+        for frame in (self._frame, *self._arranged):
+            frame.unpersist()
+
+    def arranged(self, function: Callable[[CellRows], tuple[AnyArray, ...]]) -> "ArrangedParts":
+        """Make arrays of the rows of each part, and keep them beside the rows.
+
+        Parameters
+        ----------
+        function : callable
+            Is pickled and runs in the workers of Spark; what it makes stays there.
+
+        Returns
+        -------
+        ArrangedParts
+        """
+        reader = self._reader
+
+        def work(batches: Iterator[Any]) -> Iterator[Any]:
+            import pyarrow as pa
+
+            whole = _joined(batches)
+            if whole is None:
+                return
+            made = [_written(array) for array in function(reader.rows(whole))]
+            if sum(len(array) for array in made) > MOST_BYTES:
+                raise ValueError(
+                    f"a partition takes more than {MOST_BYTES:,} bytes; repartition the DataFrame"
+                    " into more parts"
+                )
+            yield pa.RecordBatch.from_pydict({"made": pa.array([made], pa.list_(pa.binary()))})
+
+        frame = self._frame.mapInArrow(work, "made array<binary>").persist()
+        self._arranged.append(frame)
+        return ArrangedParts(frame)
 
     def map(
         self, function: Callable[[CellRows], tuple[AnyArray, ...]]
@@ -307,33 +352,103 @@ class SparkParts:
         """
         reader = self._reader
 
-        def work(batches: Iterator[Any]) -> Iterator[Any]:
-            import pyarrow as pa
-            from pyspark import TaskContext
+        def of_rows(batches: Iterator[Any]) -> tuple[AnyArray, ...] | None:
+            whole = _joined(batches)
+            return None if whole is None else function(reader.rows(whole))
 
-            present = [batch for batch in batches if batch.num_rows]
-            if not present:
-                return
-            (whole,) = pa.Table.from_batches(present).combine_chunks().to_batches()
-            made = [np.ravel(array).astype("<f8") for array in function(reader.rows(whole))]
-            record = {
-                "part": pa.array([TaskContext.get().partitionId()], pa.int32()),
-                "sizes": pa.array([[len(array) for array in made]], pa.list_(pa.int64())),
-                "numbers": pa.array([b"".join(array.tobytes() for array in made)], pa.binary()),
-            }
-            yield pa.RecordBatch.from_pydict(record)
+        return collected(self._frame, of_rows)
 
-        try:
-            records = self._frame.mapInArrow(work, SCHEMA).collect()
-        except Exception as error:
-            if not from_engine(error):
-                raise
-            raise _worker_error(error) from error
-        found = []
-        for part in sorted(records, key=lambda part: int(part["part"])):
-            numbers = np.frombuffer(part["numbers"], dtype="<f8")
-            found.append(tuple(np.split(numbers, np.cumsum(part["sizes"])[:-1])))
-        return found
+
+class ArrangedParts:
+    """Arrays of each part that has rows, in the memory of the cluster.
+
+    Parameters
+    ----------
+    frame : pyspark.sql.DataFrame
+        The arrays, as bytes.
+    """
+
+    def __init__(self, frame: Any) -> None:
+        self._frame = frame
+
+    def map(
+        self, function: Callable[[tuple[AnyArray, ...]], tuple[AnyArray, ...]]
+    ) -> list[tuple[FloatArray, ...]]:
+        """Apply a function to the arrays of each part.
+
+        Parameters
+        ----------
+        function : callable
+            As in `SparkParts.map`.
+
+        Returns
+        -------
+        list of tuple of arrays
+            What it made, flat, in the order of the parts.
+        """
+
+        def of_arrays(batches: Iterator[Any]) -> tuple[AnyArray, ...] | None:
+            whole = _joined(batches)
+            if whole is None:
+                return None
+            return function(tuple(_read(made.as_buffer()) for made in whole.column(0)[0]))
+
+        return collected(self._frame, of_arrays)
+
+
+def _written(array: AnyArray) -> bytes:
+    file = BytesIO()
+    np.save(file, array, allow_pickle=False)
+    return file.getvalue()
+
+
+def _read(made: Any) -> AnyArray:
+    array: AnyArray = np.load(BytesIO(made), allow_pickle=False)
+    return array
+
+
+def _joined(batches: Iterator[Any]) -> Any:
+    """Return the rows of a part as one batch, or None where there are none."""
+    import pyarrow as pa
+
+    present = [batch for batch in batches if batch.num_rows]
+    if not present:
+        return None
+    (whole,) = pa.Table.from_batches(present).combine_chunks().to_batches()
+    return whole
+
+
+def collected(
+    frame: Any, function: Callable[[Iterator[Any]], tuple[AnyArray, ...] | None]
+) -> list[tuple[FloatArray, ...]]:
+    """Apply a function in every part; return the arrays it makes, in the order of the parts."""
+
+    def work(batches: Iterator[Any]) -> Iterator[Any]:
+        import pyarrow as pa
+        from pyspark import TaskContext
+
+        found = function(batches)
+        if found is None:
+            return
+        made = [np.ravel(array).astype("<f8") for array in found]
+        record = {
+            "part": pa.array([TaskContext.get().partitionId()], pa.int32()),
+            "sizes": pa.array([[len(array) for array in made]], pa.list_(pa.int64())),
+            "numbers": pa.array([b"".join(array.tobytes() for array in made)], pa.binary()),
+        }
+        yield pa.RecordBatch.from_pydict(record)
+
+    try:
+        records = frame.mapInArrow(work, SCHEMA).collect()
+    except Exception as error:
+        if not from_engine(error):
+            raise
+        raise _worker_error(error) from error
+    parts = []
+    for part in sorted(records, key=lambda part: int(part["part"])):
+        numbers = np.frombuffer(part["numbers"], dtype="<f8")
+        parts.append(tuple(np.split(numbers, np.cumsum(part["sizes"])[:-1])))
+    return parts
 
 
 def _worker_error(error: Exception) -> EquipoiseError:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy import optimize, special
+from scipy import special
 
 from equipoise._checks import check_fraction, check_integer, check_number, check_option
 from equipoise._typing import (
@@ -666,6 +666,8 @@ class _Rows:
 
 def _outside_critical(level: float, width: float) -> float:
     """Critical root of the test of an interval of `width` standard errors."""
+    # Takes longer to import than most audits to run.
+    from scipy import optimize
 
     def excess(c: float) -> float:
         return float(special.ndtr(-c) + special.ndtr(-c - width)) - level

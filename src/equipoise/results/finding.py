@@ -113,13 +113,21 @@ class Finding:
         estimand: object = self.estimand
         if not isinstance(estimand, Estimand):
             object.__setattr__(self, "estimand", Estimand(str(estimand)))
+        # A sum of finite numbers is finite: one look at it does for the many that are.
+        numbers = (self.estimate or 0.0) + (self.statistic or 0.0)
+        numbers += (self.p_value or 0.0) + (self.p_value_raw or 0.0)
+        if not math.isfinite(numbers):
+            self._check_numbers()
+        self._check_decision()
+
+    def _check_numbers(self) -> None:
+        """Raise if a number is not finite."""
         for name in ("estimate", "statistic", "p_value", "p_value_raw"):
             value = getattr(self, name)
             if value is not None and not math.isfinite(value):
                 raise InvalidParameterError(
                     f"`{name}` of {self.group!r} must be finite; got {value}."
                 )
-        self._check_decision()
 
     def _check_decision(self) -> None:
         """Raise if the decision does not go with the numbers."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from equipoise._typing import FloatArray, IntArray
 
-__all__ = ["GREATER", "LESS", "SignedRoot", "invert"]
+__all__ = ["GREATER", "LESS", "Bracket", "SignedRoot", "crossing", "invert"]
 
 GREATER, LESS = 1, -1
 """Which one-sided test a root is for; they differ for discrete exact tests only."""
@@ -103,15 +103,15 @@ def _endpoint(
         near[pending], below[pending] = far[pending], above[pending]
         far[pending] = np.minimum(2.0 * far[pending], reach[which[pending]])
     bracketed = np.flatnonzero(above > 0)
-    distance = _crossing(
+    distance = crossing(
         lambda x, k: excess(x, which[bracketed[k]]),
-        _Bracket(near[bracketed], below[bracketed], far[bracketed], above[bracketed]),
+        Bracket(near[bracketed], below[bracketed], far[bracketed], above[bracketed]),
     )
     result[which[bracketed]] = estimate[which[bracketed]] - tail * distance
     return result
 
 
-class _Bracket(NamedTuple):
+class Bracket(NamedTuple):
     """Points with a value of at most zero, and points with one above."""
 
     near: FloatArray
@@ -120,14 +120,37 @@ class _Bracket(NamedTuple):
     above: FloatArray
 
 
-def _crossing(
-    function: Callable[[FloatArray, IntArray], FloatArray], bracket: _Bracket
+def crossing(
+    function: Callable[[FloatArray, IntArray], FloatArray],
+    bracket: Bracket,
+    *,
+    tolerance: float = _ABSOLUTE,
 ) -> FloatArray:
     """Find where increasing functions cross zero, by the method of Chandrupatla (1997).
 
     scipy has it too, in a subpackage that takes longer to import than most audits to run, and
     without a place for the values at the ends, which are known here. Roots of tests are nearly
     straight lines, so that the first step interpolates instead of halving.
+
+    Parameters
+    ----------
+    function : callable
+        ``function(x, which)``: values at x of the functions numbered `which`.
+    bracket : Bracket
+        Where each of them is at most zero, and above.
+    tolerance : float
+        Values of at most this size count as zero.
+
+    Returns
+    -------
+    array
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> ends = (np.array([value]) for value in (1.0, -1.0, 2.0, 2.0))
+    >>> crossing(lambda x, which: x**2 - 2.0, Bracket(*ends)).round(6).tolist()
+    [1.414214]
     """
     b, fb, a, fa = (np.array(part) for part in bracket)
     found = np.where(fb == 0.0, b, a)
@@ -146,7 +169,7 @@ def _crossing(
         best = np.where(np.abs(fa) < np.abs(fb), a, b)
         room = _RELATIVE * np.abs(best) / np.abs(b - a)
         found[active] = best
-        going = (room < 0.5) & (np.minimum(np.abs(fa), np.abs(fb)) > _ABSOLUTE)
+        going = (room < 0.5) & (np.minimum(np.abs(fa), np.abs(fb)) > tolerance)
         with np.errstate(divide="ignore", invalid="ignore"):
             xi, phi = (a - b) / (c - b), (fa - fb) / (fc - fb)
             quadratic = (phi**2 < xi) & ((1.0 - phi) ** 2 < 1.0 - xi)

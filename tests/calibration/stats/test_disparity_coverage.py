@@ -148,7 +148,7 @@ def skewed_coverage(rng, reps, n, share, kind):
         truth = 0.2 if kind == "rest" else 0.2 * (1.0 - share)
         units = Units(u=u, w=np.ones(n), cell=cell)
         c = compare(moments_of(u, np.ones(n), cell, 2), groups, target)
-        rows = RowRoots(units=units, comparison=c, membership=groups, target=target)
+        rows = RowRoots.of(units, c, groups, target)
         code = "profile_el" if kind == "rest" else "influence_el"
         root = rows.root(code)(np.array([truth]), np.array([0]), 1)[0]
         hits += abs(root) <= stats.norm.isf(0.025)

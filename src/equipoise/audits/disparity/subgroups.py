@@ -40,6 +40,7 @@ __all__ = [
 ]
 
 SMALL_GROUP = 30
+_DECISIONS = {one.value: one for one in Decision}
 
 
 _VACUOUS = Note(code="vacuous", message="This group is what the others are compared with.")
@@ -415,13 +416,15 @@ def subgroup_findings(
             "n": n,
             "method": method,
             "reference": compared.reference,
-            "notes": (*status_notes(status, n, tested=tested), *more),
+            "notes": more
+            if tested and status == "ok" and n >= SMALL_GROUP
+            else (*status_notes(status, n, tested=tested), *more),
         }
         if not tested:
             findings.append(Finding(decision=Decision.NOT_TESTED, **shared))
             continue
         ci = ConfidenceInterval(low=a, high=b, confidence_level=level)
-        findings.append(Finding(decision=Decision(decision), ci=ci, **own, **shared))
+        findings.append(Finding(decision=_DECISIONS[decision], ci=ci, **own, **shared))
     return tuple(findings)
 
 

@@ -254,8 +254,11 @@ def _partitioned(
         cell=np.empty(0, dtype=np.int64),
         unit=np.empty(0, dtype=np.int64) if clustered else None,
     )
+    # Sorted into units and bins once; every statistic then starts from there.
+    arranged = parts.arranged(arrange)
     cells = PartitionedCells.of(
-        lambda function: parts.map(partial(_of_cells, function, arrange)), arrange(none)
+        lambda function: arranged.map(partial(_of_cells, function)),
+        ScoreCells.from_arrays(arrange(none)),
     )
     return cells, support.bins is not None
 
@@ -281,16 +284,15 @@ def _of_scores(
 
 
 def _of_cells(
-    function: Callable[[ScoreCells], tuple[AnyArray, ...]],
-    arrange: Callable[[CellRows], ScoreCells],
-    rows: CellRows,
+    function: Callable[[ScoreCells], tuple[AnyArray, ...]], arrays: tuple[AnyArray, ...]
 ) -> tuple[AnyArray, ...]:
-    return function(arrange(rows))
+    return function(ScoreCells.from_arrays(arrays))
 
 
-def _arranged(rows: CellRows, *, unit: ParityUnit, support: ScoreSupport) -> ScoreCells:
+def _arranged(rows: CellRows, *, unit: ParityUnit, support: ScoreSupport) -> tuple[AnyArray, ...]:
     n_groups = len(rows.labels[0])
-    return ScoreCells.from_rows(**_columns(rows), n_groups=n_groups, unit=unit, support=support)
+    cells = ScoreCells.from_rows(**_columns(rows), n_groups=n_groups, unit=unit, support=support)
+    return cells.to_arrays()
 
 
 def _sample(cells: AnyScoreCells, binned: bool, reader: RowReader) -> ScoreSample:

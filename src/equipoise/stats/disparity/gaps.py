@@ -390,7 +390,7 @@ def disparities(
         moments = share_units(moments, units, membership, target)
     rows = None
     if units is not None and not binary and method in {"el", "plug_in"}:
-        rows = RowRoots(units=units, comparison=c, membership=membership, target=target)
+        rows = RowRoots.of(units, c, membership, target)
     means = None
     if not (binary and method in {"auto", "plug_in"}):
         means = MeanComparison.of_cells(moments, membership, target, scale=scale)

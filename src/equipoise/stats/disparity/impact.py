@@ -59,6 +59,7 @@ TWO_STANDARD_DEVIATIONS = 1.96
 _LARGEST_TABLE = 1_000_000
 _GRID = 512
 _TIE = 1e-7
+_DEVIATIONS, _ROWS = 60.0, 50
 _EXPECTED = 5.0
 
 
@@ -148,7 +149,7 @@ def companions(
         shortfall=np.where(own, 0.0, rows * pooled - x),
         shortfall_parity=rows * x2 / n2 - x,
         flip_moved=np.where(own, 0, np.maximum(moved, 0)),
-        flip_added=np.array([_flips_added(*table) for table in tables]),
+        flip_added=_flips_added(x, rows, int(x2), int(n2)),
         odds_ratio=np.where(np.isfinite(ratio), ratio, np.nan),
         odds_low=np.array([low for low, _ in odds]),
         odds_high=np.array([high for _, high in odds]),
@@ -166,10 +167,16 @@ def _standard_deviations(
     )
 
 
-def _flips_added(x1: int, n1: int, x2: int, n2: int) -> int:
-    more = np.arange(n1 - x1 + 1)
-    small = np.abs(_standard_deviations(x1 + more, n1, x2, n2)) < TWO_STANDARD_DEVIATIONS
-    return int(small.argmax()) if small.any() else -1
+def _flips_added(x1: IntArray, n1: IntArray, x2: int, n2: int) -> IntArray:
+    """Smallest number of further ones; standard deviations grow with it, so halving finds it."""
+    low, high = np.zeros_like(x1), n1 - x1 + 1
+    while np.any(low < high):
+        middle = (low + high) // 2
+        enough = _standard_deviations(x1 + middle, n1, x2, n2) > -TWO_STANDARD_DEVIATIONS
+        low, high = np.where(enough, low, middle + 1), np.where(enough, middle, high)
+    reached = np.minimum(low, n1 - x1)
+    small = np.abs(_standard_deviations(x1 + reached, n1, x2, n2)) < TWO_STANDARD_DEVIATIONS
+    return np.where(small & (low <= n1 - x1), reached, -1)
 
 
 def fisher_p_value(x1: int, n1: int, x2: int, n2: int, *, mid_p: bool = False) -> float:
@@ -191,7 +198,7 @@ def fisher_p_value(x1: int, n1: int, x2: int, n2: int, *, mid_p: bool = False) -
     >>> round(fisher_p_value(3, 20, 16, 80), 3)
     0.757
     """
-    count, chance = _hypergeometric(n1, n2, x1 + x2)
+    count, chance = _hypergeometric(n1, n2, x1 + x2, near=x1)
     observed = chance[x1 - count[0]]
     p = chance[chance <= observed * (1.0 + _TIE)].sum()
     if mid_p:
@@ -199,10 +206,26 @@ def fisher_p_value(x1: int, n1: int, x2: int, n2: int, *, mid_p: bool = False) -
     return min(float(p), 1.0)
 
 
-def _hypergeometric(n1: int, n2: int, total: int) -> tuple[IntArray, FloatArray]:
-    """Possible counts of the first sample given the total, and their chances."""
-    count = np.arange(max(0, total - n2), min(n1, total) + 1)
-    log = _log_ways(n1, count) + _log_ways(n2, total - count)
+def _hypergeometric(
+    n1: int, n2: int, total: int, *, near: int | None = None
+) -> tuple[IntArray, FloatArray]:
+    """Possible counts of the first sample given the total, and their chances.
+
+    All of them, or those that matter for the p-value of the count `near`: beyond 60 standard
+    deviations from the likeliest count, and from this one, no chance is left to add.
+    """
+    first, last = max(0, total - n2), min(n1, total)
+    if near is not None:
+        n = n1 + n2
+        likeliest = (n1 + 1) * (total + 1) // (n + 2)
+        variance = total * (n1 / n) * (n2 / n) * (n - total) / max(n - 1, 1)
+        reach = int(_DEVIATIONS * np.sqrt(variance)) + _ROWS
+        first = max(first, min(likeliest, near) - reach)
+        last = min(last, max(likeliest, near) + reach)
+    count = np.arange(first, last + 1)
+    at = count[:-1].astype(np.float64)
+    steps = np.log((n1 - at) * (total - at) / ((at + 1.0) * (n2 - total + at + 1.0)))
+    log = np.concatenate([[0.0], np.cumsum(steps)])
     chance = np.exp(log - log.max())
     return count, chance / chance.sum()
 

@@ -211,7 +211,8 @@ class ProportionPairs:
             np.minimum(self.x1, self.n1 - self.x1), np.minimum(self.x2, self.n2 - self.x2)
         )
         few = np.flatnonzero(fewest < _MANY)
-        low[few], high[few] = self.take(few).score_limits()
+        if len(few):
+            low[few], high[few] = self.take(few).score_limits()
         return low, high
 
     def root_within(self, null: FloatArray, limits: tuple[FloatArray, FloatArray]) -> FloatArray:

@@ -9,7 +9,6 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from scipy import optimize
 
 from equipoise._checks import check_finite, check_fraction
 from equipoise._typing import AnyArray, FloatArray, IntArray
@@ -179,6 +178,9 @@ def exact_bounds(
     >>> bounds.low < 0.002, bounds.high > 0.02
     (True, True)
     """
+    # Takes longer to import than most audits to run.
+    from scipy import optimize
+
     counts = check_finite("table", table)
     if counts.shape != (2, 2) or counts.min() < 0.0 or counts.sum(axis=0).min() == 0.0:
         raise InvalidParameterError(

@@ -16,7 +16,7 @@ The mean benefit exceeds :math:`\mu_0 = P + Q b_+` exactly when :math:`v > \kapp
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import optimize, special
+from scipy import special
 
 from equipoise._checks import check_fraction, check_number, check_option
 from equipoise._typing import CapCorner, DecisionKind, FloatArray
@@ -381,6 +381,8 @@ def _largest_harm(scheme: KappaScheme, cap: float, order: float) -> float:
 
     There the index has two levels; it is at least the cap at u = 1, and quasi-concave in u.
     """
+    # Takes longer to import than most audits to run.
+    from scipy import optimize
 
     def excess(u: float) -> float:
         return float(two_level_index(scheme.protected * u, scheme.low, order=order)) - cap

@@ -94,6 +94,38 @@ class ScoreCells:
     n_rows: IntArray
     clustered: bool
 
+    def to_arrays(self) -> tuple[AnyArray, ...]:
+        """Return all that the cells hold, as arrays that `from_arrays` reads."""
+        rows = self.rows
+        weighted = rows.row_weight is not None
+        return (
+            *(self.support, self.mass, self.total, self.n_rows),
+            *(rows.start, rows.cell, rows.outcome, rows.unit_weight, rows.copies),
+            np.empty(0) if rows.row_weight is None else rows.row_weight,
+            np.array([self.clustered, weighted]),
+        )
+
+    @classmethod
+    def from_arrays(cls, arrays: tuple[AnyArray, ...]) -> "ScoreCells":
+        """Return the cells that were written by `to_arrays`."""
+        support, mass, total, n_rows, start, cell, outcome, unit, copies, row, known = arrays
+        rows = UnitRows(
+            start=start,
+            cell=cell,
+            outcome=outcome,
+            unit_weight=unit,
+            row_weight=row if known[1] else None,
+            copies=copies,
+        )
+        return cls(
+            support=support,
+            rows=rows,
+            mass=mass,
+            total=total,
+            n_rows=n_rows,
+            clustered=bool(known[0]),
+        )
+
     @property
     def n_groups(self) -> int:
         """Number of groups."""

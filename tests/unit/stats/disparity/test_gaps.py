@@ -215,12 +215,8 @@ def test_likelihoods_have_the_f_law_of_their_units(rng):
     moments = moments_of(u, np.ones(60), cell, 2)
     known = Target(kind="known", value=0.3)
     found = disparities(moments, first_of(2), known, binary=False, method="el", units=rows)
-    chi_square = RowRoots(
-        units=rows,
-        comparison=compare(moments, first_of(2), known),
-        membership=first_of(2),
-        target=known,
-    ).root("el")(np.zeros(1), np.zeros(1, dtype=int), 1)
+    every = RowRoots.of(rows, compare(moments, first_of(2), known), first_of(2), known)
+    chi_square = every.root("el")(np.zeros(1), np.zeros(1, dtype=int), 1)
     np.testing.assert_allclose(
         found.p_value, stats.f.sf(chi_square**2, 1, found.units.df[0]), rtol=1e-9
     )
