@@ -3,11 +3,11 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from functools import lru_cache
 from itertools import combinations
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -62,7 +62,8 @@ class Labelled(Protocol):
 def label_of(value: object) -> str:
     """Write a value of a group column as text: the one way from a raw key to its label.
 
-    Dates and times are ISO, those with a zone in UTC. Numbers that are equal have one label.
+    Dates and times are ISO, those with a zone in UTC; spans are days and a clock. Numbers that are
+    equal have one label.
     """
     if isinstance(value, datetime):
         # Offsets of a zone change during the year: in local time two moments may look alike.
@@ -72,10 +73,21 @@ def label_of(value: object) -> str:
         return value.isoformat()
     if isinstance(value, Decimal):
         return f"{value.normalize():f}"
+    if hasattr(value, "nanoseconds"):
+        return _span(value)
     if isinstance(value, float) and value.is_integer() and abs(value) < EXACT:
         # A column of whole numbers becomes one of floats as soon as a value is missing.
         return str(int(value))
     return str(value)
+
+
+def _span(value: Any) -> str:
+    """Write Arrow's triple of months, days and nanoseconds as a span of Python is written."""
+    try:
+        length = str(timedelta(days=value.days, microseconds=value.nanoseconds // 1000))
+    except OverflowError:
+        length = f"{value.days} days, {value.nanoseconds} ns"
+    return f"{value.months} months, {length}" if value.months else length
 
 
 def labels_of(key: AnyArray) -> AnyArray:

@@ -238,6 +238,10 @@ def _array(column: Any, *, exact: bool = False) -> AnyArray:
         return _numbers(column.fill_null(float("nan")) if column.null_count else column)
     if pa.types.is_integer(column.type) and not column.null_count:
         return _numbers(column)
+    if pa.types.is_timestamp(column.type) and column.type.tz is not None:
+        # To Python two moments of one zone are equal when its clocks show the same, as they do in
+        # the hour that autumn repeats.
+        column = column.cast(pa.timestamp(column.type.unit, "UTC"))
     coded = _whole(column).dictionary_encode("encode")
     levels = np.empty(len(coded.dictionary), dtype=object)
     levels[:] = coded.dictionary.to_pylist()

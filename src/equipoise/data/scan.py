@@ -99,14 +99,20 @@ def _from_finer(sums: Sums) -> None:
 def _batches(declared: Iterable[Sums]) -> Iterator[list[Sums]]:
     """Part declarations into those that one scan can answer."""
     alike: dict[Hashable, list[Sums]] = {}
+    faults: dict[Sums, tuple[Fault, ...]] = {}
     for sums in dict.fromkeys(declared):
+        try:
+            faults[sums] = _Faults(sums).names
+        except EquipoiseError:
+            yield [sums]  # alone, so that its error ends no other
+            continue
         # Clusters are counted once for all: their declarations must agree on the rows.
-        rows = (sums.keys, frozenset(_Faults(sums).names)) if sums.table.roles.cluster else None
+        rows = (sums.keys, frozenset(faults[sums])) if sums.table.roles.cluster else None
         alike.setdefault((sums.table, rows), []).append(sums)
     for batch in alike.values():
         part: list[Sums] = []
         for sums in batch:
-            names = {name for one in (*part, sums) for name in _Faults(one).names}
+            names = {name for one in (*part, sums) for name in faults[one]}
             if part and len(names) > MOST_FAULTS:
                 yield part
                 part = []
@@ -115,8 +121,8 @@ def _batches(declared: Iterable[Sums]) -> Iterator[list[Sums]]:
 
 
 def _answers(batch: list[Sums]) -> dict[Sums, CellMoments | EquipoiseError]:
-    scan = _Scan(batch)
     try:
+        scan = _Scan(batch)
         result = scan.result()
     except EquipoiseError as error:
         if len(batch) == 1:

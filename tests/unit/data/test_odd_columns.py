@@ -2,8 +2,9 @@
 
 import subprocess
 import sys
+import time
 from collections import Counter
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 
@@ -16,6 +17,7 @@ import pytest
 from pyarrow import parquet
 
 import equipoise as eq
+from equipoise.audits.asking import ask_all, declare
 from equipoise.data.groups import place
 from equipoise.data.table import Quantity, Rows
 from equipoise.exceptions import DataError
@@ -222,6 +224,51 @@ def test_times_with_a_zone_are_written_in_utc_whatever_the_machine(zone):
         "1970-01-01T01:00:00",
         "1970-01-01T02:00:00",
     ]
+
+
+@pytest.mark.parametrize("engine", ["pyarrow", "duckdb", "dict"])
+def test_the_hour_that_autumn_repeats_is_two_hours(engine, monkeypatch):
+    """On a machine in Berlin the clock shows 02:30 twice; to Python the two are equal."""
+    monkeypatch.setenv("TZ", "Europe/Berlin")
+    time.tzset()
+    try:
+        table = rows_of(MOMENTS, type=pa.timestamp("us", tz="America/New_York"))
+        found = numbers(on_engine(engine, table))
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    assert found["disparity"] == fpr_counts(table)
+    assert found["cells"] == found["rows"] == counted(table)
+
+
+def test_spans_of_time_are_written_as_people_write_them():
+    spans = [timedelta(0), timedelta(days=400, hours=2), timedelta(microseconds=1)]
+    table = rows_of(spans, type=pa.duration("us"))
+    found = eq.Audit(table, group="g", y_pred="p").disparity("selection_rate").findings
+    labels = {"g=0:00:00", "g=0:00:00.000001", "g=400 days, 2:00:00"}
+    assert {finding.group for finding in found} == labels
+    months = duckdb.from_arrow(table).project("INTERVAL 14 MONTH + INTERVAL 3 DAY AS g, p")
+    (one,) = eq.Audit(months, group="g", y_pred="p").disparity("selection_rate").findings
+    assert one.group == "g=14 months, 3 days, 0:00:00"
+    long = duckdb.from_arrow(table).project("to_days(2000000000) AS g, p")
+    (one,) = eq.Audit(long, group="g", y_pred="p").disparity("selection_rate").findings
+    assert one.group == "g=2000000000 days, 0 ns"
+
+
+def test_a_label_that_cannot_be_read_ends_its_own_questions_only():
+    table = rows_of(["a", "b"])
+    dates = pa.array([date(2024, 1, 1 + k % 2) for k in range(N)])
+    audit = eq.Audit(
+        table.append_column("d", dates), group="g", y_true="d", y_pred="p", cluster="id"
+    )
+    asked = [(eq.Audit.disparity, "accuracy"), (eq.Audit.disparity, "selection_rate")]
+    refused, answered = ask_all([declare(method, audit, metric) for method, metric in asked])
+    assert str(refused).startswith("Column 'd' holds Date labels; say which one counts as 1")
+    assert sorted(finding.n for finding in answered.findings) == counted(table)
+    plain = eq.Audit(table.append_column("d", dates), group="g", y_true="d", y_pred="p")
+    refused, answered = ask_all([declare(method, plain, metric) for method, metric in asked])
+    assert "holds Date labels" in str(refused)
+    assert sorted(finding.n for finding in answered.findings) == counted(table)
 
 
 def test_a_parquet_file_with_times_with_a_zone_is_read(tmp_path):

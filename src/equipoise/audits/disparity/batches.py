@@ -7,6 +7,7 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
+from equipoise._checks import shown
 from equipoise._typing import AnyArray, FloatArray, IntArray
 from equipoise.audits.disparity.sides import FinestGroups, metric_needs, row_quantities
 from equipoise.data.columns import Needs
@@ -155,9 +156,9 @@ def batch_order(labels: AnyArray, column: str, dtype: Any = None) -> list[str]:
         pass
     odd = [label for label in known if not _TIME.fullmatch(label)]
     if odd or len({len(label) for label in known if "T" not in label}) > 1:
-        shown = odd[0] if odd else min(known, key=len)
+        one = odd[0] if odd else min(known, key=len)
         raise DataError(
-            f"Column {column!r} is not a time: {shown!r} has no place in an order. Use dates,"
+            f"Column {column!r} is not a time: {shown(one)} has no place in an order. Use dates,"
             " numbers, or text such as 2026-07, 2026-W07 or 2026-07-19 of one length."
         )
     return known

@@ -326,8 +326,7 @@ def _cut(
     if pa.types.is_decimal(kind):
         column, kind = column.cast(pa.float64()), pa.float64()
     if pa.types.is_integer(kind) or pa.types.is_floating(kind):
-        if column.null_count:
-            column = column.cast(pa.float64()).fill_null(float("nan"))
+        # Integers become floats where some are missing; those beyond 2^53 are rounded.
         values = np.asarray(column.to_numpy())
         return bin_feature(name, values, bins=bins, nested=nested, count=count)
     levels, index = _coded(column)

@@ -149,7 +149,10 @@ def multicalibration(
 
 def _declared(table: Table, hypothesis: CalibrationHypothesis) -> Sums:
     """Declare the sums of each pattern by part of the score; weights multiply once more."""
-    y, s = table.y_true, table.y_score
+    y, score = table.y_true, table.y_score
+    outside = (score < 0.0) | (score > 1.0)
+    # Such scores are refused by their number; a huge one would not fit into sums or integers.
+    s = nw.when(outside).then(0.0).otherwise(score)
     w = table.number(nw.lit(1.0)) if table.roles.weight is None else table.value("weight")
     v = s * (1.0 - s)
     terms = (
@@ -163,7 +166,7 @@ def _declared(table: Table, hypothesis: CalibrationHypothesis) -> Sums:
     ]
     counted = [
         Quantity("other", "y_true", (y != 0.0) & (y != 1.0)),
-        Quantity("outside", "y_score", (s < 0.0) | (s > 1.0)),
+        Quantity("outside", "y_score", outside),
     ]
     part = (s * N_BINS).floor().cast(nw.Int64)
     return table.sums(

@@ -10,7 +10,7 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
-from equipoise._checks import check_finite, check_number, check_option, quoted
+from equipoise._checks import check_finite, check_number, check_option, quoted, shown
 from equipoise._typing import AnyArray, FloatArray, ParityUnit
 from equipoise.audits.disparity.measure import SMALLEST, dropped_notes
 from equipoise.data.columns import Needs
@@ -330,7 +330,9 @@ def pairs_of_names(
     """Return the pairs (group, reference) of named groups: all, or each with one reference."""
     size = len(groups)
     if size < 2:
-        raise InvalidParameterError(f"parity compares groups; the table has one, {groups[0]!r}.")
+        raise InvalidParameterError(
+            f"parity compares groups; the table has one, {shown(groups[0])}."
+        )
     if reference is None:
         if size > MAX_GROUPS:
             raise InvalidParameterError(

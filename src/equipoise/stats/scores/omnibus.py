@@ -137,7 +137,8 @@ class Residuals:
             if self.cells.clustered
             else self._independent(fit, error, whiten)
         )
-        best = int(np.argmax(form))
+        # Before the first score all sums are zero, and they stay so in balanced tables.
+        best = int(fit.step[np.argmax(form[fit.step])])
         return OmnibusTest(
             statistic=float(form[best]),
             p_value=float(tail_share(draws, form[[best]])[0]),

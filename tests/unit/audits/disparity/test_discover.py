@@ -120,6 +120,14 @@ def test_decimals_dates_and_truth_values_are_features():
     assert result.findings[0].group == "amount <= 16.5 & rents=True"
 
 
+def test_huge_integers_of_which_some_are_missing_are_a_feature():
+    code = [None if k % 50 == 0 else (2**62, -(2**63))[k % 2] for k in range(400)]
+    table = {"code": code, "y": [0, 1] * 200, "p": [1, 1, 0, 0] * 100}
+    found = eq.Audit(table, y_true="y", y_pred="p").discover("accuracy", features=["code"])
+    assert found.n == 400
+    assert found.details["n_rejected"] == 0
+
+
 def test_a_count_is_that_many_rows_whatever_the_method():
     times = np.random.default_rng(0).integers(0, 5, N)
     counted = TABLE | {"k": times}

@@ -168,6 +168,9 @@ def test_what_cannot_be_watched_gets_a_sentence(options, message):
 def test_time_must_have_an_order():
     with pytest.raises(DataError, match="of one length"):
         batch_order(np.array(["2026-07", "2026-07-01"]), "t")
+    with pytest.raises(DataError, match=r"xxx \.\.\. xxx") as raised:
+        batch_order(np.array(["2026-07", "x" * 5000]), "t")
+    assert len(str(raised.value)) < 500
     with pytest.raises(DataError, match="true and false"):
         eq.Audit(TABLE | {"week": WEEK > 3}, **ROLES).monitor("fpr")
     with pytest.raises(DataError, match="20,001 different moments"):

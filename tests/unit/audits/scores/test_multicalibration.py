@@ -80,6 +80,7 @@ def test_what_cannot_be_tested_is_named(table):
     ("change", "roles", "error", "message"),
     [
         ({"score": np.full(4_000, 2.0)}, {}, DataError, r"in \[0, 1\]; 4000 rows are outside"),
+        ({"score": np.full(4_000, -1e40)}, {}, DataError, r"in \[0, 1\]; 4000 rows are outside"),
         ({"y": np.arange(4_000) % 3}, {}, DataError, "`y_true` must be 0 or 1"),
         ({}, {"group": None}, InvalidParameterError, "columns that make `segments`"),
     ],

@@ -92,6 +92,15 @@ def test_nothing_to_judge_by_is_none():
     assert np.isnan(family.p_value[0])
 
 
+def test_a_balanced_table_has_the_smallest_statistic_at_its_first_score():
+    k = np.arange(60)
+    cells = ScoreCells.from_rows((k % 2).astype(float), k % 5 / 10, k % 3)
+    found = Residuals(cells).test(range(3))
+    assert found.statistic == pytest.approx(0.0, abs=1e-20)
+    assert found.p_value == 1.0
+    assert found.location == 0.0
+
+
 def test_closed_testing_is_the_largest_over_partitions():
     p = {frozenset(s): 0.01 * sum(s) + 0.001 for k in (2, 3, 4) for s in combinations(range(4), k)}
     pairs = list(combinations(range(4), 2))
