@@ -1,13 +1,14 @@
 """Ask every question of tables of every type: ``python tests/fuzz/typed.py 0 1000``.
 
 Table k is drawn from the seed k: the type of each column, which roles are given, where values are
-missing or impossible, and what holds the rows. Every question that is asked of it is a case. The
-oracle knows no types: each value is a number between 0 and the size of its column's list, and
-counting those numbers is all it does. A case fails on an error that is not one of ours, on a
-message of several lines, on a warning, or on a group with other rows than the oracle counts.
+missing or impossible, and what holds the rows. Every question that is asked of it is a case; all
+are asked together, as a plan does, and one of them alone. The oracle knows no types: each value is
+a number between 0 and the size of its column's list, and counting those numbers is all it does. A
+case fails on an error that is not one of ours, on a message of several lines, on a warning, on a
+group with other rows than the oracle counts, or on another answer alone than together.
 
 A third number is the share of the questions that are asked of a table beside the plain rates, a
-fourth the seconds after which to stop.
+fourth the seconds after which to stop; a name after them is a container that holds all tables.
 """
 
 import json
@@ -30,6 +31,7 @@ if __name__ == "__main__":
     sys.path[:0] = [str(Path(__file__).parents[2] / "src"), str(Path(__file__).parents[1])]
 
 import equipoise as eq
+from equipoise.audits.asking import ask_all, declare
 from equipoise.exceptions import EquipoiseError
 from support.soundness import assert_sound
 
@@ -179,9 +181,26 @@ QUESTIONS = {
     ],
     "inequality": [{"benefits": "speicher"}, {"benefits": "s"}, {"benefits": "s", "order": 0.0}],
     "treatment_effects": [{"n_repeats": 0}, {"measure": "difference", "n_repeats": 0}],
+    "multicalibration": [{"segments": ["factor"]}, {"hypothesis": "parity", "depth": 1}],
+    "policy": [{"threshold": 0.5}, {"budget": 0.5}],
 }
+PLAIN = [
+    ("disparity", {"method": "plug_in"}),
+    ("disparity", {}),
+    ("disparity", {"reference": "rest"}),
+    ("flag", {"margin": 0.05}),
+    ("certify", {"margin": 0.1}),
+]
+"""Questions that are asked with every metric: once a table is read, they cost milliseconds."""
+
 SLOW = {"compare": 0.3, "impact_ratios": 0.3, "treatment_effects": 0.3, "improvability": 0.5}
 """Share of tables of which a slow question is asked."""
+
+CLUSTERED = 10
+"""Of the tables with clusters one in so many is asked when tables are many."""
+
+SECOND = 0.1
+"""Share of tables of which one question is asked alone too."""
 
 BY_METRIC = {"disparity", "flag", "certify"}
 """Questions with a finding for each group, whose rows are those of the metric."""
@@ -190,10 +209,10 @@ BY_METRIC = {"disparity", "flag", "certify"}
 class Table:
     """A table of random types, and for each column the number of each row's value."""
 
-    def __init__(self, seed):
+    def __init__(self, seed, container=None):
         rng = self.rng = np.random.default_rng(seed)
         self.n = int(rng.choice([1, 5, 20, 60, 200], p=[0.05, 0.15, 0.4, 0.3, 0.1]))
-        self.container = str(rng.choice(list(HOLD)))
+        self.container = container or str(rng.choice(list(HOLD)))
         self.kinds, self.codes, self.absent, self.arrays = {}, {}, {}, {}
         # A few columns are odd; the rest is what people have, or no case would be answered.
         odd = set(rng.choice(["g", "y", "p", "s", "t", "e", "w", "k", "u", "week", "rival"], 3))
@@ -257,7 +276,7 @@ class Table:
 
     def held(self, folder):
         """Return what holds the rows, as the audit gets it."""
-        return HOLD[self.container](self.table, Path(folder) / "t")
+        return (HOLD | DEAR)[self.container](self.table, Path(folder) / "t")
 
 
 def _in_polars(table, _):
@@ -290,6 +309,22 @@ def _in_csv(table, file):
     return file.with_suffix(".csv")
 
 
+def _in_ibis(table, _):
+    import ibis
+
+    empty = [field.name for field in table.schema if pa.types.is_null(field.type)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        rows = _in_duckdb(table.drop_columns(empty), _).to_arrow_table()
+        return ibis.duckdb.connect().create_table("t", rows)
+
+
+def _in_spark(table, _):
+    from support.engines import spark_session
+
+    return spark_session().createDataFrame(table)
+
+
 HOLD = {
     "pyarrow": lambda table, _: table,
     "pandas": lambda table, _: table.to_pandas(),
@@ -300,16 +335,19 @@ HOLD = {
     "parquet": _in_parquet,
     "csv": _in_csv,
 }
+DEAR = {"ibis": _in_ibis, "spark": _in_spark}
+"""Containers that take a second or more for a table, which are asked for by name."""
 
 
-def cases(table, share=1.0):
+def cases(table, share=1.0, plain=PLAIN[:1]):
     """Yield the questions that are asked of a table: their name and options.
 
-    First every metric without its test, which is cheap; then a `share` of the questions.
+    First the `plain` ones of every metric; then a `share` of the questions.
     """
     rng = table.rng
-    for metric in METRICS:
-        yield "disparity", {"metric": metric, "method": "plug_in"}
+    for question, options in plain:
+        for metric in METRICS:
+            yield question, {"metric": metric} | options
     for question, options in QUESTIONS.items():
         if rng.random() < share * SLOW.get(question, 1.0):
             chosen = dict(options[int(rng.integers(len(options)))])
@@ -369,12 +407,13 @@ def checked(table, question, options, result):
         assert result.n == int(table.times()[rows].sum()), (result.n, rows.sum())
 
 
-def ask(seed, found, share=1.0):
+def ask(seed, found, share=1.0, container=None, plain=PLAIN[:1]):
     """Ask questions of one table; note what failed."""
     with tempfile.TemporaryDirectory() as folder:
         try:
-            table = Table(seed)
-            audit = eq.Audit(table.held(folder), **table.roles)
+            table = Table(seed, container)
+            held = table.held(folder)
+            audit = eq.Audit(held, **table.roles)
         except EquipoiseError as error:
             found["refused"] += 1
             _one_sentence(seed, "Audit", error, found)
@@ -382,17 +421,57 @@ def ask(seed, found, share=1.0):
         except Exception as error:  # noqa: BLE001
             found["failures"].append([seed, "Audit", _last(error)])
             return
-        for question, options in cases(table, share):
-            try:
-                result = getattr(audit, question)(**options)
-                checked(table, question, options, result)
-            except EquipoiseError as error:
-                found["refused"] += 1
-                _one_sentence(seed, question, error, found)
-            except Exception as error:  # noqa: BLE001
-                found["failures"].append([seed, question, json.dumps(options), _last(error)])
-            else:
-                found["answered"] += 1
+        asked = list(cases(table, share, plain))
+        try:
+            results = ask_all([declare(getattr(eq.Audit, name), audit, **o) for name, o in asked])
+        except Exception as error:  # noqa: BLE001
+            found["failures"].append([seed, "together", _last(error)])
+            results = [_alone(audit, name, options) for name, options in asked]
+        for (question, options), result in zip(asked, results, strict=True):
+            _judge(seed, table, question, options, result, found)
+        if table.rng.random() < SECOND:
+            place = int(table.rng.integers(len(asked)))
+            question, options = asked[place]
+            alone = _alone(eq.Audit(held, **table.roles), question, options)
+            if _record(alone) != _record(results[place]):
+                failure = [seed, question, json.dumps(options), "alone and together differ"]
+                found["failures"].append(failure)
+
+
+def _alone(audit, question, options):
+    """Ask one question of its own; return the error if it ends in one."""
+    try:
+        return getattr(audit, question)(**options)
+    except Exception as error:  # noqa: BLE001
+        return error
+
+
+def _judge(seed, table, question, options, result, found):
+    if isinstance(result, EquipoiseError):
+        found["refused"] += 1
+        _one_sentence(seed, question, result, found)
+        return
+    error = (
+        result if isinstance(result, Exception) else _complaint(table, question, options, result)
+    )
+    if error is None:
+        found["answered"] += 1
+    else:
+        found["failures"].append([seed, question, json.dumps(options), _last(error)])
+
+
+def _complaint(table, question, options, result):
+    """Return what is wrong with an answer, or None."""
+    try:
+        checked(table, question, options, result)
+    except Exception as error:  # noqa: BLE001
+        return error
+    return None
+
+
+def _record(result):
+    """Return what a result writes but the queries, which differ, or what an error says."""
+    return str(result) if isinstance(result, Exception) else result.to_dict()
 
 
 def _one_sentence(seed, question, error, found):
@@ -408,19 +487,28 @@ def _last(error):
     )
 
 
-def main(first, last, share, seconds):
+def main(first, last, share, seconds, container=None):
     warnings.simplefilter("error")
     found = {"answered": 0, "refused": 0, "failures": [], "sentences": Counter()}
     start, seed = time.monotonic(), first
     while seed < last and time.monotonic() - start < seconds:
-        ask(seed, found, share)
+        # Sums of clusters cost twenty times the others: most tables that have them wait for
+        # another day.
+        if "u" not in Table(seed, container).arrays or seed % CLUSTERED == 0:
+            ask(seed, found, share, container, PLAIN[1:])
         seed += 1
+        if seed % 100 == 0:
+            cases_so_far = found["answered"] + found["refused"] + len(found["failures"])
+            print(f"{seed - first} tables, {cases_so_far} cases", file=sys.stderr, flush=True)
     sentences = found.pop("sentences")
-    print(json.dumps({"tables": [first, seed]} | found, indent=1))
+    cost = {"cpu_seconds": round(time.process_time())}
+    print(json.dumps({"tables": [first, seed]} | cost | found, indent=1))
     for sentence, times in sentences.most_common(400):
         print(times, sentence, file=sys.stderr)
 
 
 if __name__ == "__main__":
-    share, seconds = (*map(float, sys.argv[3:]), *[1.0, float("inf")][len(sys.argv) - 3 :])
-    main(int(sys.argv[1]), int(sys.argv[2]), share, seconds)
+    given = sys.argv[1:]
+    container = given.pop() if not given[-1].replace(".", "").isdigit() else None
+    share, seconds = (*map(float, given[2:]), *[1.0, float("inf")][len(given) - 2 :])
+    main(int(given[0]), int(given[1]), share, seconds, container)

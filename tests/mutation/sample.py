@@ -1,27 +1,36 @@
 """Break `equipoise.stats` in one place after the other and count what the tests notice.
 
-``python tests/mutation/sample.py 60`` draws 60 mutants with seed 0, runs for each the test files
-that import its module, prints those that survive, and fails when fewer are killed than `score.json`
-keeps; ``--keep`` writes the score anew.
+``python tests/mutation/sample.py 60`` draws 60 mutants with seed 0, runs for each the tests that
+name its module, those nearest first, prints the mutants that survive, and fails when fewer are
+killed than `score.json` keeps; ``--keep`` writes the score anew. Tests are collected once: every
+mutant is a fork in which the code of one function is another.
 """
 
 import ast
+import gc
+import importlib
 import json
 import os
 import random
 import re
-import shutil
-import subprocess
+import resource
 import sys
-import tempfile
+import time
 from pathlib import Path
+from types import CodeType, FunctionType
+
+import pytest
 
 ROOT = Path(__file__).parents[2]
-STATS = Path("equipoise") / "stats"
+SOURCE = ROOT / "src"
+STATS = SOURCE / "equipoise" / "stats"
 SCORE = Path(__file__).with_name("score.json")
-FOLDERS = ("unit/stats", "reference/stats", "property/stats", "unit/audits")
-SECONDS = 240
-"""A mutant that makes its tests longer than this is killed."""
+FOLDERS = ("unit/stats", "reference/stats", "property/stats")
+ENOUGH = 12.0
+"""CPU seconds after which no further test of a mutant is begun: it has survived those nearest."""
+
+TOO_LONG = 120
+"""CPU seconds after which a mutant that makes a test run on and on is killed."""
 
 COMPARE = {
     ast.Lt: ast.LtE,
@@ -36,15 +45,19 @@ NAMES = {"min": "max", "max": "min", "minimum": "maximum", "maximum": "minimum"}
 
 
 def places(tree):
-    """Return the nodes that can be changed; annotations and docstrings are not among them."""
-    skipped = set()
+    """Return the nodes inside functions that can be changed; annotations are not among them."""
+    skipped, inside = set(), set()
     for node in ast.walk(tree):
         for part in ("annotation", "returns"):
             if getattr(node, part, None) is not None:
                 skipped.update(ast.walk(getattr(node, part)))
         if isinstance(node, ast.Raise):
             skipped.update(ast.walk(node))
-    return [node for node in ast.walk(tree) if node not in skipped and _changed(node)]
+        if isinstance(node, (ast.FunctionDef, ast.Lambda)):
+            skipped.update(part for default in node.args.defaults for part in ast.walk(default))
+            body = node.body if isinstance(node.body, list) else [node.body]
+            inside.update(part for statement in body for part in ast.walk(statement))
+    return [node for node in ast.walk(tree) if node in inside - skipped and _changed(node)]
 
 
 def _changed(node):
@@ -76,69 +89,104 @@ def change(node):
 
 
 def mutants():
-    """Return every mutant as module and number of its place, in a fixed order."""
+    """Return every mutant as file and number of its place, in a fixed order."""
     found = []
-    for path in sorted((ROOT / "src" / STATS).rglob("*.py")):
+    for path in sorted(STATS.rglob("*.py")):
         size = len(places(ast.parse(path.read_text(encoding="utf-8"))))
-        found += [(path.relative_to(ROOT / "src"), k) for k in range(size)]
+        found += [(path, k) for k in range(size)]
     return found
 
 
-def tests_of(module):
-    """Return the test files that import a module, its own first; else those of its family."""
-    dotted = ".".join(module.with_suffix("").parts).removesuffix(".__init__")
+def tests_of(path):
+    """Return the test files that name a module, its own first; else those of its family."""
+    dotted = ".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__")
     files = [file for folder in FOLDERS for file in (ROOT / "tests" / folder).rglob("test_*.py")]
     known = re.compile(rf"{re.escape(dotted)}\b")
     naming = [file for file in files if known.search(file.read_text(encoding="utf-8"))]
-    family = module.parent.name
-    own = [file for file in naming if module.stem in file.stem]
-    near = [file for file in files if file.parent.name == family]
+    own = [file for file in naming if path.stem in file.stem]
+    near = [file for file in files if file.parent.name == path.parent.name]
     others = sorted({*(naming or near)} - {*own}, key=lambda file: file.stat().st_size)
     return [*own, *others]
 
 
-def killed(module, number, source):
-    """Write a mutant into a copy of the source and say whether a test fails; and what it was."""
-    path = source / module
-    text = path.read_text(encoding="utf-8")
-    tree = ast.parse(text)
-    node = places(tree)[number]
-    words = f"{module}:{node.lineno} {_changed(node)}"
-    change(node)
-    path.write_text(ast.unparse(tree), encoding="utf-8")
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
-    command += ["-m", "not slow and not spark and not calibration", str(path)]
-    command += map(str, tests_of(module))
-    environment = os.environ | {"PYTHONPATH": str(source), "OMP_NUM_THREADS": "1"}
-    options = {"cwd": ROOT, "env": environment, "timeout": SECONDS, "capture_output": True}
-    try:
-        done = subprocess.run(
-            [*command, "-o", f"pythonpath={source} tests"], check=False, **options
-        )
-        if done.returncode > 2:
-            raise RuntimeError(done.stdout.decode() + done.stderr.decode())
-        failed = done.returncode != 0
-    except subprocess.TimeoutExpired:
-        failed = True
-    finally:
-        path.write_text(text, encoding="utf-8")
-    return failed, words
+def functions_in(code):
+    """Return the code of every function of a module by its name and first line."""
+    found = {}
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            found[constant.co_qualname, constant.co_firstlineno] = constant
+            found |= functions_in(constant)
+    return found
+
+
+def mutate(path, number):
+    """Give the functions of a loaded module the code of a mutant, wherever they are bound."""
+    importlib.import_module(".".join(path.relative_to(SOURCE).with_suffix("").parts))
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    change(places(tree)[number])
+    codes = functions_in(compile(tree, str(path), "exec"))
+    for function in gc.get_objects():
+        if isinstance(function, FunctionType) and function.__code__.co_filename == str(path):
+            name = function.__code__.co_qualname, function.__code__.co_firstlineno
+            if name in codes:
+                function.__code__ = codes[name]
+
+
+def words_of(path, number):
+    node = places(ast.parse(path.read_text(encoding="utf-8")))[number]
+    return f"{path.relative_to(SOURCE)}:{node.lineno} {_changed(node)}"
+
+
+class Mutants:
+    """A plugin that runs the collected tests once for each mutant, in a fork of its own."""
+
+    def __init__(self, chosen):
+        self.chosen, self.survivors = chosen, []
+
+    def pytest_runtestloop(self, session):
+        by_file = {}
+        for item in session.items:
+            if not {"slow", "spark", "calibration"} & {mark.name for mark in item.iter_markers()}:
+                by_file.setdefault(item.path, []).append(item)
+        for path, number in self.chosen:
+            items = [item for file in tests_of(path) for item in by_file.get(file, [])]
+            child = os.fork()
+            if child == 0:
+                os._exit(self._survives(path, number, items))
+            status = os.waitpid(child, 0)[1]
+            survived = os.WIFEXITED(status) and os.WEXITSTATUS(status) == 1
+            if survived:
+                self.survivors.append(words_of(path, number))
+            print("survived" if survived else "killed  ", words_of(path, number), flush=True)
+        return True
+
+    def _survives(self, path, number, items):
+        """Return 1 if no test notices a mutant, 0 if one does."""
+        from _pytest.runner import runtestprotocol
+
+        resource.setrlimit(resource.RLIMIT_CPU, (TOO_LONG, TOO_LONG))
+        mutate(path, number)
+        begun = time.process_time()
+        for k, item in enumerate(items):
+            following = items[k + 1] if k + 1 < len(items) else None
+            reports = runtestprotocol(item, log=False, nextitem=following)
+            if any(report.failed for report in reports):
+                print(f"{item.nodeid} notices", flush=True)
+                return 0
+            if time.process_time() - begun > ENOUGH:
+                break
+        return 1
 
 
 def main(size, *, keep):
     chosen = mutants()
     random.Random(0).shuffle(chosen)
     chosen = chosen[:size]
-    with tempfile.TemporaryDirectory() as folder:
-        source = Path(folder) / "src"
-        shutil.copytree(ROOT / "src", source)
-        survivors = []
-        for module, number in chosen:
-            failed, words = killed(module, number, source)
-            print("killed  " if failed else "survived", words, flush=True)
-            if not failed:
-                survivors.append(words)
-    score = {"mutants": size, "killed": size - len(survivors), "survived": survivors}
+    plugin = Mutants(chosen)
+    files = sorted({file for path, _ in chosen for file in tests_of(path)})
+    options = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--no-header", "-s"]
+    pytest.main([*options, *map(str, files)], plugins=[plugin])
+    score = {"mutants": size, "killed": size - len(plugin.survivors), "survived": plugin.survivors}
     print(json.dumps(score, indent=1))
     if keep:
         SCORE.write_text(json.dumps(score, indent=1) + "\n", encoding="utf-8")

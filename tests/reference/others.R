@@ -1,7 +1,8 @@
 # Values of R for others.py. Run: Rscript others.R > others.json
 # Data are made without random numbers, so that any language can make them.
-suppressMessages({library(survey); library(coin); library(multcomp); library(jsonlite)})
-out <- list(versions = sapply(c("survey", "coin", "multcomp"), function(p) as.character(packageVersion(p))),
+suppressMessages({library(survey); library(coin); library(multcomp); library(epitools); library(jsonlite)})
+packages <- c("survey", "coin", "multcomp", "epitools", "clubSandwich", "pROC", "metafor")
+out <- list(versions = as.list(sapply(packages, function(p) as.character(packageVersion(p)))),
             R = paste(R.version$major, R.version$minor, sep = "."))
 
 # A ratio of means in clusters with weights.
@@ -34,6 +35,10 @@ out$mcnemar <- lapply(pairs, function(p) list(table = p,
 ones <- list(c(0, 10), c(3, 20), c(81, 263), c(1, 1), c(50, 1000))
 out$binom <- lapply(ones, function(t) { b <- binom.test(t[1], t[2], p = .1)
   list(x = t[1], n = t[2], low = b$conf.int[1], high = b$conf.int[2]) })
+# Two proportions: conditional mid-P, twice the smaller tail.
+tables <- list(c(10, 100, 20, 90), c(1, 12, 6, 11), c(0, 8, 5, 9), c(30, 60, 45, 60))
+out$midp <- suppressWarnings(lapply(tables, function(t) list(table = t,
+  p = tab2by2.test(matrix(c(t[2] - t[1], t[4] - t[3], t[1], t[3]), 2))$p.value[2, "midp.exact"])))
 # The speed of light, as in NIST's Michelso.
 out$michelso <- 299 + morley$Speed / 1000
 cat(toJSON(out, digits = I(15), auto_unbox = TRUE, pretty = TRUE), "\n")

@@ -18,14 +18,16 @@ import equipoise as eq
 from equipoise.data.table import Quantity
 from equipoise.stats import adjusted_p_values, el_test, max_t, stratified_disparity_test
 from equipoise.stats.binomial import clopper_pearson
-from equipoise.stats.disparity.contrasts import PairedChange
+from equipoise.stats.disparity.contrasts import PairedChange, WilsonRate
 from equipoise.stats.disparity.impact import boschloo_p_value, companions, fisher_p_value
 from equipoise.stats.disparity.likelihoods import Samples, likelihood
 from equipoise.stats.disparity.mantel_haenszel import StratumCounts, generalised_test
 from equipoise.stats.disparity.range_law import IndependentLaw, range_quantile, range_tail
 from equipoise.stats.disparity.survey import DesignMeans, survey_means
 from equipoise.stats.inequality.index import entropy_index
+from equipoise.stats.roc import auc_influence
 from equipoise.stats.scores.group_quality import group_quality
+from equipoise.stats.small_samples import pooled_shape, side_contrast
 from equipoise.stats.unit_sums import UnitSums
 from support.asking import answer_of
 
@@ -87,6 +89,17 @@ def _fisher():
 def _epitools():
     for one in REGULATOR["pairs"]:
         yield fisher_p_value(*one["table"]), one["epitools"]
+
+
+@asked(
+    "R `epitools::tab2by2.test`",
+    "mid-P of a 2 x 2 table",
+    tolerance=0.01,
+    reason="twice the smaller tail there; here all tables that are no more likely",
+)
+def _mid_p():
+    for one in R["midp"]:
+        yield fisher_p_value(*one["table"], mid_p=True), one["p"]
 
 
 @asked("R `prop.test`", "chi-square of two proportions, no correction")
@@ -253,25 +266,47 @@ def _club_sandwich():
         yield sums.scatter * one["n"] / (one["n"] - 1), one["cr1"]
 
 
-@asked("R `pROC`", "areas under ROC curves")
-def _proc():
+@asked(
+    "R `clubSandwich`",
+    "variance CR2 of a mean of few weighted units",
+    tolerance=0.02,
+    reason="both are unbiased for units of one variance and weigh residuals differently; equal"
+    " without weights",
+)
+def _cr2():
+    for one in FEW_UNITS["weighted"]:
+        i = np.arange(1, one["n"] + 1)
+        x, w = (i * 7919) % 101 / 10 + i % 3, (1.0 + (i * 31) % 17) ** one["power"]
+        sums = UnitSums.of_units(w * x, w, centre=5.0).expand(-1)
+        yield side_contrast(sums, pooled_shape(sums)).variance, one["cr2"]
+
+
+def _two_scores():
     i = np.arange(400)
     y = ((i * 7919) % 10 < 4).astype(float)
-    a, b = ((i * 31) % 50) / 50 + 0.3 * y, ((i * 17) % 20) / 20 + 0.4 * y
-    one, two = group_quality(y, a, np.zeros(400, int), baseline=b, metrics=("auc",)).values
-    yield [one.estimate, two.estimate], [DELONG["auc"], DELONG["auc_b"]]
+    return y, ((i * 31) % 50) / 50 + 0.3 * y, ((i * 17) % 20) / 20 + 0.4 * y
+
+
+@asked("R `pROC`", "areas under two ROC curves, DeLong's variances, covariance and z")
+def _proc():
+    y, a, b = _two_scores()
+    one = np.ones(400)
+    (first, psi_a), (second, psi_b) = (auc_influence(y, s, one, one) for s in (a, b))
+    yield [first, second], [DELONG["auc"], DELONG["auc_b"]]
+    yield [psi_a @ psi_a, psi_b @ psi_b], [DELONG["variance"], DELONG["variance_b"]]
+    yield psi_a @ psi_b, DELONG["covariance"]
+    yield (first - second) / np.sqrt(np.sum((psi_a - psi_b) ** 2)), DELONG["paired_z"]
 
 
 @asked(
     "R `pROC`",
-    "DeLong z of a paired difference",
+    "z of a paired difference as an audit prints it",
     tolerance=0.01,
-    reason="ours divides by n - 1 once more",
+    reason="ours is on a t law with the effective number of rows as degrees, mapped to the normal"
+    " scale",
 )
-def _delong():
-    i = np.arange(400)
-    y = ((i * 7919) % 10 < 4).astype(float)
-    a, b = ((i * 31) % 50) / 50 + 0.3 * y, ((i * 17) % 20) / 20 + 0.4 * y
+def _paired_areas():
+    y, a, b = _two_scores()
     found = group_quality(y, a, np.zeros(400, int), baseline=b, metrics=("auc",))
     yield found.differences[0].statistic, DELONG["paired_z"]
 
@@ -301,12 +336,15 @@ def _boschloo():
         yield boschloo_p_value(x1, n1, x2, n2), known
 
 
-@asked("statsmodels `proportion_confint`", "Clopper-Pearson limits", needs="statsmodels")
+@asked("statsmodels `proportion_confint`", "Clopper-Pearson and Wilson limits", needs="statsmodels")
 def _proportion():
     from statsmodels.stats.proportion import proportion_confint
 
     for x, n in ((0, 10), (3, 20), (81, 263), (10, 10)):
         yield clopper_pearson(x, n, tail=0.025), proportion_confint(x, n, method="beta")
+        wilson = WilsonRate(np.array([float(x)]), np.array([float(n)]))
+        limits = wilson.interval(np.array([stats.norm.isf(0.025)]))
+        yield np.ravel(limits), proportion_confint(x, n, method="wilson")
 
 
 @asked("statsmodels `StratifiedTable`", "odds ratio, chi-square, homogeneity", needs="statsmodels")
@@ -479,10 +517,7 @@ def page():
         shown = "0" if difference == 0 else f"{difference:.0e}"
         reason = entry.reason or ("" if difference == 0 else "rounding")
         lines.append(f"| {entry.who} | {entry.what} | {n} | {shown} | {reason} |")
-    versions = ", ".join(
-        f"{name} {version}"
-        for name, version in zip(("survey", "coin", "multcomp"), R["versions"], strict=True)
-    )
+    versions = ", ".join(f"{name} {version}" for name, version in R["versions"].items())
     lines += ["", f"R {R['R']} with {versions}.", ""]
     return "\n".join(lines)
 
