@@ -1,8 +1,8 @@
 """Coverage of the interval of the parity error, in designs that played no part in its choice.
 
 ``python tests/calibration/parity_error_designs.py [tables]`` prints a table of the method page: how
-often the 95% interval covers the root mean squared difference at equal scores, without a difference
-and with one, and the mean of the estimates.
+often the 95% interval covers the root mean squared difference at equal scores, where there is none,
+where there is one, and where it changes its sign; and the mean of the estimates.
 """
 
 import sys
@@ -108,6 +108,7 @@ DESIGNS = {
 GAPS = {
     "none": (0.0, lambda s: 0.0 * s),
     "constant .08": (0.08, lambda s: np.full_like(s, 0.08)),
+    "sign changes": (0.08, lambda s: np.where(s > 0.5, 0.08, -0.08)),
 }
 
 
@@ -127,8 +128,10 @@ def simulate(rng, design, gap, tables):
 
 
 def table(tables=400, seed=0):
-    head = ["design", "no difference: covers", "mean estimate", "difference .08: covers"]
-    lines = [f"| {' | '.join([*head, 'mean estimate'])} |", "| --- | --- | --- | --- | --- |"]
+    head = ["design"]
+    for words in ("no difference", "difference .08", ".08 up and down"):
+        head += [f"{words}: covers", "mean estimate"]
+    lines = [f"| {' | '.join(head)} |", f"|{'|'.join([' --- '] * len(head))}|"]
     for name, design in DESIGNS.items():
         rng = np.random.default_rng(seed)
         cells = []

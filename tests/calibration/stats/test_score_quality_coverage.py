@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from calibration import parity_error_designs
 from equipoise.stats.scores.group_quality import calibration_error, group_quality, parity_error
-from support.rates import assert_rate
+from support.rates import assert_at_least, assert_rate
 
 pytestmark = pytest.mark.calibration
 
@@ -69,3 +70,15 @@ def test_the_interval_of_the_parity_error_covers(rng, gap, mean):
         hits += low <= gap <= high
     # Conservative near zero, like the calibration error: 97% and 98% were measured.
     assert_rate(hits, trials, 0.95, above=0.03)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("design", parity_error_designs.DESIGNS)
+def test_the_interval_of_the_parity_error_covers_in_designs_held_out(rng, design):
+    for gap in parity_error_designs.GAPS:
+        covered, _, told = parity_error_designs.simulate(
+            rng, parity_error_designs.DESIGNS[design], gap, 300
+        )
+        assert told > 0.9
+        # Never below the level; above it near zero, like the calibration error.
+        assert_at_least(round(300 * covered), 300, 0.95)

@@ -7,7 +7,7 @@ import numpy as np
 
 from equipoise._typing import EffectAdjust, EffectMeasure, FloatArray
 from equipoise.audits.asking import Asking
-from equipoise.audits.effects.questions import effect_estimand
+from equipoise.audits.effects.questions import NO_REST, effect_estimand
 from equipoise.audits.effects.sums import ExperimentSums
 from equipoise.audits.effects.trial_rows import trial_rows
 from equipoise.data.table import Table
@@ -112,7 +112,8 @@ class PaperAnswer:
                 "reference": "the rest",
             }
             if g not in place:
-                shared |= {"method": "none", "notes": (_NO_DRAWS,)}
+                reason = NO_REST if len(self.sums.groups) == 1 else _NO_DRAWS
+                shared |= {"method": "none", "notes": (reason,)}
                 biases.append(Finding(decision=Decision.NOT_TESTED, **shared))
                 continue
             k, tests = place[g], self.found.bias
@@ -160,6 +161,8 @@ class PaperAnswer:
     def details(self) -> dict[str, Any]:
         """Return the numbers of the tested groups, and what the figures of the paper show."""
         found = self.found
+        if not len(found.tested):
+            return {"group": []}
         counts = self.sums.arms[0].errors()
         tested = found.tested
         names = [self.sums.groups[g] for g in tested]

@@ -6,18 +6,30 @@ from typing import Any
 from equipoise.results.assumptions import Assumption
 from equipoise.results.details import Details, details_of
 from equipoise.results.estimand import Estimand, EstimandKind
-from equipoise.results.finding import Decision
+from equipoise.results.finding import Decision, Note
 from equipoise.results.formats import number, p_value
 from equipoise.results.question import Question, Section
 from equipoise.results.result import AuditResult
 from equipoise.results.wording import decided, joint_detected, joint_p, largest, tested, value
 
-__all__ = ["POLICY", "TREATMENT_EFFECTS", "EffectDetails", "PolicyDetails", "effect_estimand"]
+__all__ = [
+    "NO_REST",
+    "POLICY",
+    "TREATMENT_EFFECTS",
+    "EffectDetails",
+    "PolicyDetails",
+    "effect_estimand",
+]
 
 SECTION = Section(
     id="effects",
     heading="Are effects predicted equally well?",
     lead="Whether predicted effects of a treatment are off by the same amount in every group.",
+)
+
+NO_REST = Note(
+    code="no-rest",
+    message="No other group can be tested, so there is nothing to compare this group with.",
 )
 
 
@@ -298,6 +310,7 @@ POLICY = Question(
     legend="Points are shares and gains of each group with their intervals; one panel for each.",
     details=PolicyDetails,
     needs_labels=False,
+    own_strata=True,
     assumptions=(
         Assumption(
             text="Treatment was assigned at random within each group, and within each stratum where"

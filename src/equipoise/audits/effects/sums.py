@@ -30,7 +30,7 @@ from equipoise.stats.effects.collapse import (
 from equipoise.stats.effects.errors import GroupErrors, effect_moments, group_errors, with_both_arms
 from equipoise.stats.effects.roots import EffectContrasts, adjusted_effect_contrasts
 
-__all__ = ["ArmSums", "ExperimentSums", "experiment_sums", "with_strata"]
+__all__ = ["ArmSums", "ExperimentSums", "chance_notes", "experiment_sums", "with_strata"]
 
 CHUNK = 100_000
 """Rows whose copies are dealt out to the halves at once."""
@@ -197,7 +197,7 @@ def experiment_sums(
     further = dict(zip(counts, found[0].sums.sum(axis=0).tolist(), strict=True))
     _check_outcomes(kind, further)
     _check_arms(first.arms, effect_preds, weighted=weighted, one=split or fitted)
-    notes = [*dropped_notes(found[0].dropped), *_chance_notes(further)]
+    notes = [*dropped_notes(found[0].dropped), *chance_notes(further)]
     groups = cell_names(first.columns, first.labels)
     arms = []
     for k, arm in enumerate(first.arms[1:], start=1):
@@ -506,7 +506,8 @@ def _check_outcomes(kind: str, further: Mapping[str, float]) -> None:
         )
 
 
-def _chance_notes(further: Mapping[str, float]) -> list[Note]:
+def chance_notes(further: Mapping[str, float]) -> list[Note]:
+    """Return the note on rows with extreme chances of treatment; impossible ones are refused."""
     if further.get("impossible"):
         raise DataError(
             "`propensity` must lie between 0 and 1, both excluded;"

@@ -29,7 +29,7 @@ from equipoise._typing import (
 )
 from equipoise.audits.asking import Asking, question_method
 from equipoise.audits.effects.paper import PAPER_METHOD, check_paper, paper_answer
-from equipoise.audits.effects.questions import EffectDetails, effect_estimand
+from equipoise.audits.effects.questions import NO_REST, EffectDetails, effect_estimand
 from equipoise.audits.effects.sums import ArmSums, ExperimentSums, experiment_sums, with_strata
 from equipoise.audits.effects.trial_rows import trial_rows
 from equipoise.data.table import Table
@@ -88,10 +88,6 @@ _UNTESTED = {
         message="The outcome does not vary in this group; no test is possible.",
     ),
 }
-_NO_REST = Note(
-    code="no-rest",
-    message="No other group can be tested, so there is nothing to compare this group with.",
-)
 _FEW = Note(
     code="few-control-positives",
     message=f"Fewer than {FEW_POSITIVES} control positives: the interval is wide.",
@@ -908,7 +904,7 @@ def _biases(names: _Names, answer: _Answer, options: _Options) -> tuple[Finding,
             "reference": "the rest",
         }
         if g not in place or bias is None:
-            reason = _NO_REST if g in place else _untested_note(errors, g)
+            reason = NO_REST if g in place else _untested_note(errors, g)
             shared |= {"method": "none", "notes": (reason,)}
             findings.append(Finding(decision=Decision.NOT_TESTED, **shared))
             continue

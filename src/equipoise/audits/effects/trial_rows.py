@@ -8,7 +8,7 @@ from equipoise._checks import quoted
 from equipoise._typing import IntArray
 from equipoise.audits.asking import Asking
 from equipoise.audits.disparity.measure import dropped_notes
-from equipoise.audits.effects.sums import SMALLEST_CHANCE
+from equipoise.audits.effects.sums import SMALLEST_CHANCE, chance_notes
 from equipoise.data.arms import ArmCells, arm_keys
 from equipoise.data.columns import Needs
 from equipoise.data.groups import cell_names
@@ -97,12 +97,15 @@ def trial_rows(table: Table, question: str, control: object = None) -> Asking[Tr
     y, f, *chance = rows.values
     e = None
     if chance:
-        if np.any((chance[0] <= 0.0) | (chance[0] >= 1.0)):
-            raise DataError("`propensity` must lie between 0 and 1, both excluded.")
         e = np.clip(chance[0], SMALLEST_CHANCE, 1.0 - SMALLEST_CHANCE)
     ones = np.ones(len(y))
     weight = ones if rows.weight is None else rows.weight
     count = ones if rows.count is None else rows.count
+    notes = [*dropped_notes(cells.dropped)]
+    if e is not None:
+        impossible = (chance[0] <= 0.0) | (chance[0] >= 1.0)
+        found = {"impossible": impossible, "extreme": chance[0] != e}
+        notes += chance_notes({name: float(count[rare].sum()) for name, rare in found.items()})
     treated = place.arm[rows.cell] == 1
     group = place.group[rows.cell]
     cell = group * place.n_strata + place.stratum[rows.cell]
@@ -111,7 +114,6 @@ def trial_rows(table: Table, question: str, control: object = None) -> Asking[Tr
     if not keep.any():
         raise DataError("no group has rows of both arms; there is no effect to estimate.")
     left_out = int(count[~scores.usable].sum())
-    notes = [*dropped_notes(cells.dropped)]
     if left_out:
         message = f"{left_out} rows are left out: their group has one arm only in their stratum."
         notes.append(Note(code="one-arm-strata", message=message))

@@ -22,6 +22,7 @@ from equipoise.results.estimand import Estimand
 from equipoise.results.finding import Decision, Finding, JointTest, Note
 from equipoise.results.result import AuditResult
 from equipoise.stats.scores.multicalibration import (
+    MIN_UNITS,
     MulticalibrationTest,
     ResidualCells,
     multicalibration_test,
@@ -34,6 +35,8 @@ __all__ = ["multicalibration"]
 
 N_BINS = 200
 """Equal parts of the scores from 0 to 1, by which rows are summed."""
+VARIANCE = 3
+"""Place of the null variance of a row among the sums about calibration."""
 METHOD = "cumulative residuals under the null law, step-down over segments"
 NULLS = {
     "calibration": "at every score the mean outcome of the segment is the score",
@@ -114,7 +117,8 @@ def multicalibration(
     patterns, found_cells = _arranged(cells, hypothesis)
     if table.roles.cluster is not None:
         narrow = yield Rows(needed)
-        found_cells = replace(found_cells, units=_by_unit(narrow, patterns, found_cells))
+        units, roots = _by_unit(narrow, patterns, found_cells)
+        found_cells = replace(found_cells, units=units, roots=roots)
     every = subgroups(patterns, depth=depth)
     member = every.membership.toarray().T
     found = multicalibration_test(
@@ -211,8 +215,10 @@ def _arranged(
     return patterns, ResidualCells.around_mean(*columns)
 
 
-def _by_unit(narrow: NarrowRows, patterns: _Patterns, cells: ResidualCells) -> "sparse.csr_array":
-    """Sum the residuals of each cluster over the cells; rows of Spark do not leave it."""
+def _by_unit(
+    narrow: NarrowRows, patterns: _Patterns, cells: ResidualCells
+) -> tuple["sparse.csr_array", "sparse.csr_array"]:
+    """Sum residuals and null deviations of each cluster over the cells; no rows leave Spark."""
     if narrow.frame.implementation.is_pyspark():
         raise InvalidParameterError(
             "`multicalibration` with clusters reads rows, which do not leave a Spark cluster. Pass"
@@ -224,12 +230,21 @@ def _by_unit(narrow: NarrowRows, patterns: _Patterns, cells: ResidualCells) -> "
     for role in ("weight", "count"):
         if getattr(parts[0], role) is not None:
             w = w * np.concatenate([getattr(part, role) for part in parts])
-    column = patterns.code[cell] * N_BINS + patterns.part[cell]
-    if cells.centre is not None:
-        residual = residual - cells.centre[patterns.part[cell]]
+    part = patterns.part[cell]
+    column = patterns.code[cell] * N_BINS + part
+    if cells.centre is None:
+        variance = np.concatenate([one.values[VARIANCE] for one in parts])
+    else:
+        residual = residual - cells.centre[part]
+        variance = (cells.centre * (1.0 - cells.centre))[part]
     unit = np.unique(np.concatenate([part.unit for part in parts]), return_inverse=True)[1]
     shape = (int(unit.max()) + 1, cells.total.size)
-    return sparse.coo_array((w * residual, (unit, column)), shape=shape).tocsr()
+    deviation = np.sqrt(np.maximum(variance, 0.0))
+    units, roots = (
+        sparse.coo_array((w * values, (unit, column)), shape=shape).tocsr()
+        for values in (residual, deviation)
+    )
+    return units, roots
 
 
 def _finding(
@@ -249,17 +264,24 @@ def _finding(
         else "mean outcome less that of everyone at the same scores",
     )
     if not found.tested[k]:
-        message = (
-            f"The segment carries information {found.information[k]:.2g} of the {needed:g} needed"
-            " (rows times the variance of their outcomes)."
+        note = Note(
+            code="too-small",
+            message=f"The segment carries information {found.information[k]:.2g} of the"
+            f" {needed:g} needed (rows times the variance of their outcomes).",
         )
+        if found.units[k] < MIN_UNITS:
+            note = Note(
+                code="too-few-units",
+                message=f"The segment has {found.units[k]:.1f} effective independent units; it"
+                f" takes {MIN_UNITS:g}.",
+            )
         return Finding(
             group=name,
             estimand=estimand,
             decision=Decision.NOT_TESTED,
             n=n,
             method=METHOD,
-            notes=(Note(code="too-small", message=message),),
+            notes=(note,),
         )
     detected = found.p_value_adjusted[k] <= alpha
     return Finding(

@@ -466,7 +466,8 @@ def _summary(groups: list[_Cells], runs: list[_Run]) -> PaperEvaluation:
             for rule in STRATEGIES
         },
         rejected={
-            rule: float(np.mean([run.rejected[rule][keep] for run in runs])) for rule in STRATEGIES
+            rule: float(np.mean([run.rejected[rule][keep] for run in runs])) if len(keep) else 0.0
+            for rule in STRATEGIES
         },
         grid=_GRID,
         error_density=_density(before["error"], spread["error"]),

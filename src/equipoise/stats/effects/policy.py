@@ -31,6 +31,8 @@ __all__ = [
 
 MIN_TREATED = 10
 """Rows of each arm that a group must have, for a gain where the rule treats."""
+MIN_UNITS = 4.0
+"""Effective units of each arm, where rows repeat units."""
 
 _Estimate = tuple[str, int, float, FloatArray]
 """Name, group, value and influence of each row."""
@@ -214,12 +216,14 @@ def group_policies(
         reason, other = (_why_not(rows, rule, side, arm) for side in (member, ~member))
         mine = _policy_of(scores, gain, rows.mass, rule, member)
         rest = _policy_of(scores, gain, rows.mass, rule, ~member) if (~member).any() else {}
+        few, fewer = (_few_units(rows, side) for side in (member, ~member))
         for name, (estimate, influence) in mine.items():
-            if reason and name != "share":
-                missing[name, g] = reason
+            lacking = few if name == "share" else reason
+            if lacking:
+                missing[name, g] = lacking
                 continue
             own.append((name, g, estimate, influence))
-            if name in rest and (name == "share" or not other):
+            if name in rest and not (fewer if name == "share" else other):
                 value, moved = rest[name]
                 differences.append((name, g, estimate - value, influence - moved))
     return _quantities(rows, own, differences, missing, confidence_level, rng)
@@ -232,8 +236,19 @@ def _why_not(rows: InfluenceSums, rule: PolicyRule, member: AnyArray, arm: AnyAr
         return "the rule treats nobody"
     fewest = int(min(rows.count[where & side].sum() for side in (arm, ~arm)))
     if fewest >= MIN_TREATED:
-        return ""
+        return _few_units(rows, where & arm) or _few_units(rows, where & ~arm)
     return f"the rule treats {fewest} rows of the smaller arm; {MIN_TREATED} are needed"
+
+
+def _few_units(rows: InfluenceSums, where: AnyArray) -> str:
+    """Say that some rows belong to too few units, if so."""
+    if rows.unit is None or not where.any():
+        return ""
+    sizes = np.bincount(rows.unit[where], rows.mass[where])
+    effective = float(sizes.sum() ** 2 / np.sum(sizes**2))
+    if effective >= MIN_UNITS:
+        return ""
+    return f"{effective:.1f} effective independent units; {MIN_UNITS:g} are needed"
 
 
 def _policy_of(
@@ -372,6 +387,10 @@ def group_rankings(
         fewest = int(min(rows.count[member & side].sum() for side in (arm, ~arm)))
         if fewest < MIN_TREATED:
             missing[kind, g] = f"the smaller arm has {fewest} rows; {MIN_TREATED} are needed"
+            continue
+        few = _few_units(rows, member & arm) or _few_units(rows, member & ~arm)
+        if few:
+            missing[kind, g] = few
             continue
         found = ranked_effect(scores.score[member], f[member], kind=kind, mass=rows.mass[member])
         influence, factor = np.zeros(len(code)), np.zeros(len(code))

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from equipoise._typing import EffectMeasure, FloatArray, IntArray
+from equipoise._typing import BoolArray, EffectMeasure, FloatArray, IntArray
 from equipoise.moments import CellMoments, linear_covariance
 from equipoise.stats.delta import Linearised, covariance_by_group
 from equipoise.stats.effects.collapse import slope_parts
@@ -101,8 +101,8 @@ def group_slopes(
     Returns
     -------
     GroupSlopes
-        Without groups below `MIN_SLOPE_DF` degrees of freedom, and those whose predictions do not
-        vary.
+        Without groups below `MIN_SLOPE_DF` degrees of freedom, and those whose predictions or
+        outcomes do not vary.
 
     Notes
     -----
@@ -135,6 +135,7 @@ def group_slopes(
     # Predictions that are all the same leave rounding noise.
     varies = np.abs(spread.value) > 1e-12 * np.abs(level)
     enough = units / _kurtosis(moments, names, n_cells) - 1.0
+    varies &= _outcomes_vary(moments, slope, spread.value, names)
     tested = np.flatnonzero(finite & varies & (spread.value > 0) & (enough >= MIN_SLOPE_DF))
     used = np.isin(np.arange(len(total)), tested)
     slope = Linearised(
@@ -167,6 +168,25 @@ def group_slopes(
                 normal_root(contrast @ value / np.sqrt(difference_variance), df), share=size
             ),
         )
+
+
+def _outcomes_vary(
+    moments: CellMoments, slope: Linearised, spread: FloatArray, names: tuple[str, ...]
+) -> BoolArray:
+    """Whether a slope has a variance beyond rounding; not where outcomes are constant."""
+    finite = np.isfinite(slope.value) & np.isfinite(slope.gradient).all(axis=(1, 2))
+    usable = Linearised(
+        value=np.where(finite, slope.value, 0.0),
+        gradient=np.where(finite[:, None, None], slope.gradient, 0.0),
+    )
+    total = moments.total.reshape(len(finite), -1, len(names)).sum(axis=1)
+    outcome = names.index("wy" if "wy" in names else "y")
+    n = np.maximum(total[:, 0], 1e-300)
+    level = total[:, outcome] / n
+    scale = usable.value**2 + level**2 / np.where(spread > 0, spread, np.inf)
+    variance = covariance_by_group(moments, [usable])[:, 0, 0]
+    # Sums of products leave rounding noise of about 1e-16 of their size.
+    return np.asarray(variance > 1e-12 * scale / n)
 
 
 def _covariance(moments: CellMoments, slope: Linearised, tested: IntArray) -> FloatArray:

@@ -23,10 +23,12 @@ from equipoise.exceptions import InvalidParameterError
 from equipoise.stats.multiplicity import N_DRAWS, skewed_draws, step_down_shares, tail_share
 from equipoise.stats.scores.cells import weighted_quantile
 
-__all__ = ["MulticalibrationTest", "ResidualCells", "multicalibration_test"]
+__all__ = ["MIN_UNITS", "MulticalibrationTest", "ResidualCells", "multicalibration_test"]
 
 MIN_INFORMATION = 10.0
 """Sum of S(1 - S) that a segment must have."""
+MIN_UNITS = 4.0
+"""Effective independent units that a segment must have, where rows repeat units."""
 N_CUTS = 20
 """Scores at which sums are looked at."""
 _AT_ONCE = 4_000_000
@@ -52,6 +54,9 @@ class ResidualCells:
         The mean of each bin, where residuals are taken from it; its error then counts.
     units : sparse array of shape (U, C * K), optional
         `total` by independent unit, where rows repeat units.
+    roots : sparse array of shape (U, C * K), optional
+        Sums of weight times null standard deviation of a row by unit: how much rows of a unit would
+        add up to if they were all alike.
     """
 
     total: FloatArray
@@ -61,6 +66,7 @@ class ResidualCells:
     variance_weighted_once: FloatArray
     centre: FloatArray | None = None
     units: "sparse.csr_array | None" = None
+    roots: "sparse.csr_array | None" = None
 
     @classmethod
     def around_score(
@@ -134,7 +140,7 @@ class ResidualCells:
         def merged(values: FloatArray) -> FloatArray:
             return np.asarray(np.add.reduceat(values, start, axis=1))
 
-        units = self.units
+        units, roots = self.units, self.roots
         if units is not None:
             cut = np.searchsorted(start, np.arange(len(mass)), side="right") - 1
             n_patterns = len(self.total)
@@ -142,9 +148,11 @@ class ResidualCells:
             column = np.arange(n_patterns * len(mass))
             gather = sparse.csr_array((np.ones(len(to)), (column, to)))
             units = (units @ gather).tocsr()
+            roots = None if roots is None else (roots @ gather).tocsr()
         return replace(
             self,
             units=units,
+            roots=roots,
             total=merged(self.total),
             variance=merged(self.variance),
             third=merged(self.third),
@@ -161,14 +169,46 @@ class ResidualCells:
         return np.asarray(np.divide(own, everyone, where=everyone > 0, out=np.zeros_like(own)))
 
     def segment_variance(self, member: FloatArray) -> FloatArray:
-        """Return the null variance of the whole sum of each segment; units may enlarge it."""
+        """Return the null variance of the whole sum of each segment; units may enlarge it.
+
+        A segment of few units has a variance of its own that is small exactly where few of its
+        outcomes are positive. It is never below that of independent rows, nor below that of rows
+        whose outcomes are as alike inside a unit as in the whole table.
+        """
         variance = self._row_variance(member)
         if self.units is None:
             return variance
-        coefficient = member[:, :, None] - self.shares(member)[:, None, :]
-        by_unit = self.units @ coefficient.reshape(len(member), -1).T
-        # Rows of a unit are alike rather than opposed: never below that of independent rows.
-        return np.asarray(np.maximum((by_unit**2).sum(axis=0), variance))
+        coefficient = self.coefficient(member)
+        by_unit = self.units @ coefficient.T
+        found = np.maximum((by_unit**2).sum(axis=0), variance)
+        if self.roots is None:
+            return np.asarray(found)
+        alike = ((self.roots @ coefficient.T) ** 2).sum(axis=0)
+        alike = np.maximum(alike - coefficient**2 @ self.variance.ravel(), 0.0)
+        return np.asarray(np.maximum(found, variance + self.likeness * alike))
+
+    @property
+    def likeness(self) -> float:
+        """The correlation of the outcomes of a unit over the whole table, from 0 to 1."""
+        if self.units is None or self.roots is None:
+            return 0.0
+        alone = float(self.variance.sum())
+        seen, most = (float((x.sum(axis=1) ** 2).sum()) - alone for x in (self.units, self.roots))
+        return min(max(seen / most, 0.0), 1.0) if most > 0.0 else 0.0
+
+    def effective_units(self, member: FloatArray) -> FloatArray:
+        """Return how many units of equal weight each segment has; infinite for single rows."""
+        if self.roots is None:
+            return np.full(len(member), np.inf)
+        own = self.roots @ np.repeat(member, self.total.shape[1], axis=1).T
+        square = (own**2).sum(axis=0)
+        whole = own.sum(axis=0) ** 2
+        return np.asarray(np.divide(whole, square, where=square > 0, out=np.zeros_like(square)))
+
+    def coefficient(self, member: FloatArray) -> FloatArray:
+        """Return how each cell enters the sum of each segment, (J, C * K)."""
+        whole = member[:, :, None] - self.shares(member)[:, None, :]
+        return np.asarray(whole.reshape(len(member), -1))
 
     def _row_variance(self, member: FloatArray) -> FloatArray:
         return np.asarray(((member @ self.variance) * (1.0 - self.shares(member))).sum(axis=1))
@@ -197,8 +237,10 @@ class MulticalibrationTest:
         Alone, and for all segments together, step by step; NaN where not tested.
     information : array of shape (J,)
         Effective rows times their null variance.
+    units : array of shape (J,)
+        Effective independent units; infinite where rows do not repeat units.
     tested : array of bool of shape (J,)
-        Segments with enough information.
+        Segments with enough information, and four effective units.
     """
 
     gap: FloatArray
@@ -206,6 +248,7 @@ class MulticalibrationTest:
     p_value: FloatArray
     p_value_adjusted: FloatArray
     information: FloatArray
+    units: FloatArray
     tested: BoolArray
 
 
@@ -240,7 +283,8 @@ def multicalibration_test(
     -----
     Cell sums of independent rows are drawn from Pearson type III laws with their null moments.
     Where rows repeat units, the sums of units are multiplied by draws with third moment one
-    ([3]_), and the law is never narrower than that of independent rows.
+    ([3]_); the variance of a segment is at least that of independent rows, and at least that of
+    rows whose outcomes are as alike inside a unit as in the whole table.
 
     References
     ----------
@@ -277,7 +321,8 @@ def multicalibration_test(
     whole = (belongs @ cells.total).sum(axis=1)
     gap = np.divide(whole, weight, where=weight > 0, out=np.zeros_like(whole))
     information, variance = cells.information(belongs), cells.segment_variance(belongs)
-    tested = (information >= min_information) & (variance > 0.0)
+    units = cells.effective_units(belongs)
+    tested = (information >= min_information) & (variance > 0.0) & (units >= MIN_UNITS)
     nothing = np.full(len(gap), np.nan)
     statistic, alone, together = nothing, nothing.copy(), nothing.copy()
     if tested.any():
@@ -296,6 +341,7 @@ def multicalibration_test(
         p_value=alone,
         p_value_adjusted=together,
         information=information,
+        units=units,
         tested=tested,
     )
 
@@ -308,8 +354,7 @@ def _null_draws(cells: ResidualCells, member: FloatArray, rng: Rng) -> FloatArra
     share, size = cells.shares(member), np.sqrt(cells.segment_variance(member))
     sums = _row_sums(cells, order) if cells.units is None else _unit_sums(cells, order)
     if cells.units is not None:
-        coefficient = member[:, :, None] - share[:, None, :]
-        by_unit = cells.units @ coefficient.reshape(len(member), -1).T
+        by_unit = cells.units @ cells.coefficient(member).T
         drawn = np.sqrt((by_unit**2).sum(axis=0))
         size = np.where(drawn > 0.0, drawn, size)
     found, generator = [], check_rng(rng)

@@ -102,3 +102,11 @@ def test_arms_named_by_text_and_groups_that_cannot_be_tested(table):
     assert tiny.decision == "not tested"
     assert tiny.notes[0].code == "no-control-positives"
     assert any(f.decision != "not tested" for f in found.findings)
+
+
+def test_one_group_has_no_rest(table):
+    rows = {name: values[:2_000] for name, values in table.items()}
+    one = audit(rows | {"region": np.full(2_000, "N")})
+    (finding,) = one.treatment_effects(method="paper", n_repeats=1, rng=0).findings
+    assert finding.decision == "not tested"
+    assert finding.notes[0].code == "no-rest"

@@ -197,3 +197,45 @@ def test_the_price_needs_one_treatment_and_one_of_threshold_and_budget(table):
         audit(several, effect_pred=predictions).treatment_effects(
             measure="difference", threshold=0.0
         )
+
+
+def test_few_clusters_tell_neither_shares_nor_gains(table, rng):
+    """Two clusters in each arm of a group: no test, with the reason, whatever the rows."""
+    unit = rng.integers(300, size=3_000)
+    arm = np.where(unit < 4, unit % 2, rng.integers(2, size=300)[unit])
+    rows = table | {"unit": unit, "offer": arm, "group": np.where(unit < 4, "few", "many")}
+    found = audit(rows, cluster="unit").policy(threshold=1.0, rng=0).findings
+    few = [f for f in found if f.group == "group=few"]
+    assert {f.decision.value for f in few if f.estimand != "share"} == {"not tested"}
+    assert any("effective independent units" in f.notes[0].message for f in few if f.notes)
+    assert not [f for f in found if f.decision == "detected"]
+    ranked = audit(rows, cluster="unit").treatment_effects(
+        measure="difference", ranking="autoc", rng=0
+    )
+    (untested,) = (
+        f for f in ranked.findings if f.estimand.kind == "ranking" and f.group == "group=few"
+    )
+    assert untested.decision == "not tested"
+
+
+def test_strata_that_are_used_are_not_said_to_be_unused(table, rng):
+    rows = table | {"stratum": rng.integers(2, size=3_000)}
+    result = audit(rows, strata="stratum").policy(threshold=1.0, rng=0)
+    assert "strata-not-used" not in {note.code for note in result.notes}
+
+
+def test_extreme_chances_are_noted_and_impossible_ones_counted(table):
+    chance = np.where(np.arange(3_000) < 7, 0.001, 0.5)
+    result = audit(table | {"e": chance}, propensity="e").policy(threshold=1.0, rng=0)
+    (note,) = (note for note in result.notes if note.code == "extreme-propensity")
+    assert "7 rows" in note.message
+    with pytest.raises(DataError, match="7 rows"):
+        audit(table | {"e": np.where(chance < 0.1, 0.0, 0.5)}, propensity="e").policy(threshold=1.0)
+
+
+def test_constant_outcomes_have_no_slope(table):
+    result = audit(table | {"y": np.full(3_000, 0.3)}).treatment_effects(
+        measure="difference", rng=0
+    )
+    assert not [f for f in result.findings if f.estimand.kind == "slope"]
+    assert [entry["slope"] for entry in result.details["slopes"]] == [None, None]

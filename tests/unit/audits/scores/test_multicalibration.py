@@ -67,6 +67,18 @@ def test_repeated_rows_are_not_evidence(table):
     assert people.multicalibration(hypothesis="parity", rng=0).joint.p_value > 0.001
 
 
+def test_a_segment_of_few_people_is_not_tested_and_says_so(table):
+    own = (table["sex"] == "f") & (table["age"] == "old")
+    people = np.where(own, np.arange(4_000) % 3, np.arange(4_000))
+    result = audit(table | {"u": people}, cluster="u").multicalibration(rng=0)
+    found = {f.group: f for f in result.findings}
+    few = found["sex=f & age=old"]
+    assert few.decision == "not tested"
+    assert few.notes[0].code == "too-few-units"
+    assert "3.0 effective" in few.notes[0].message
+    assert found["sex=m & age=young"].decision == "not detected"
+
+
 def test_what_cannot_be_tested_is_named(table):
     rare = table["sex"].copy()
     rare[:12] = "x"

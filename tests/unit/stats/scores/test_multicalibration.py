@@ -1,3 +1,4 @@
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -124,3 +125,40 @@ def test_multipliers_of_units_have_mean_zero_and_variance_and_third_moment_one()
     assert_allclose(draws.mean(axis=0), 0.0, atol=0.03)
     assert_allclose((draws**2).mean(axis=0), [5.0, 10.0], rtol=0.02)
     assert_allclose((draws**3).mean(axis=0), [9.0, 28.0], rtol=0.05)
+
+
+def test_the_variance_of_few_units_is_at_least_that_of_units_as_alike_as_all(rng):
+    """Ten units of twenty rows in two patterns; by hand over the rows."""
+    unit, s = np.repeat(np.arange(10), 20), rng.uniform(0.1, 0.4, 200)
+    pattern = (unit >= 8).astype(int)
+    residual = (rng.random(200) < s) - s
+    residual += np.where(unit < 8, rng.normal(0, 0.3, 10)[unit], 0.0)
+    v = s * (1 - s)
+    place = 4 * pattern + np.minimum((s * 10).astype(int) - 1, 3)
+
+    def cells(values):
+        return np.bincount(place, values, minlength=8).reshape(2, 4)
+
+    def units(values):
+        return sparse.coo_array((values, (unit, place)), shape=(10, 8)).tocsr()
+
+    one = np.ones(200)
+    plain = ResidualCells.around_score(
+        cells(residual), cells(one), cells(v), cells(v), cells(v * (1 - 2 * s))
+    )
+    found = replace(plain, units=units(residual), roots=units(np.sqrt(v)))
+    total, most = (np.bincount(unit, x) for x in (residual, np.sqrt(v)))
+    alike = (np.sum(total**2) - v.sum()) / (np.sum(most**2) - v.sum())
+    assert_allclose(found.likeness, min(max(alike, 0.0), 1.0))
+    member = np.array([[0.0, 1.0]])
+    own = unit >= 8
+    model = v[own].sum() + found.likeness * (np.sum(most[8:] ** 2) - v[own].sum())
+    expected = max(np.sum(total[8:] ** 2), v[own].sum(), model)
+    assert_allclose(found.segment_variance(member), [expected])
+    assert expected > np.sum(total[8:] ** 2)
+    assert_allclose(found.effective_units(member), [most[8:].sum() ** 2 / np.sum(most[8:] ** 2)])
+    assert_allclose(found.in_cuts(2).segment_variance(member), [expected])
+    tested = multicalibration_test(found, member, min_information=0.0, rng=0)
+    assert not tested.tested[0]
+    assert np.isinf(plain.effective_units(member)).all()
+    assert plain.likeness == 0.0
