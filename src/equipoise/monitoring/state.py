@@ -350,7 +350,8 @@ class MonitorState:
         -------
         MonitorState
         """
-        return replace(self, text=tuple(sorted({*self.text, *columns})))
+        text = tuple(sorted({*self.text, *columns}))
+        return self if text == self.text else replace(self, text=text)
 
     def contains(self, batch_id: str) -> bool:
         """Whether a batch was counted.

@@ -296,8 +296,9 @@ def _remarks(state: MonitorState, batch: Batch) -> list[Note]:
                 " of arrival.",
             )
         )
-    twin = next((one for one in earlier if one.cells_digest == batch.cells_digest), None)
-    if twin is not None and batch.rows >= ALIKE:
+    large = earlier if batch.rows >= ALIKE else ()
+    twin = next((one for one in large if one.cells == batch.cells), None)
+    if twin is not None:
         notes.append(
             Note(
                 code="same-sums",

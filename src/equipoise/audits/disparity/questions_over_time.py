@@ -150,19 +150,16 @@ def _withheld_batches(counts: list[list[int]], min_cell: int) -> list[bool]:
     """
     by_batch = list(zip(*counts, strict=True))
     hidden = [any(_few(count, min_cell) for count in batch) for batch in by_batch]
-    while any(hidden) and not all(hidden):
-        sums = [sum(_kept_counts(one, hidden)) for one in counts]
+    # Of whom there are few in all batches together, nothing is told anyway.
+    told = [one for one in counts if sum(one) >= min_cell]
+    sums = [sum(count for count, gone in zip(one, hidden, strict=True) if gone) for one in told]
+    others = [t for t, gone in enumerate(hidden) if not gone]
+    for t in sorted(others, key=lambda t: (sum(by_batch[t]), t)) if any(hidden) else ():
         if sum(hidden) > 1 and not any(_few(total, min_cell) for total in sums):
             break
-        smallest = min(
-            (t for t, gone in enumerate(hidden) if not gone), key=lambda t: (sum(by_batch[t]), t)
-        )
-        hidden[smallest] = True
+        hidden[t] = True
+        sums = [total + one[t] for total, one in zip(sums, told, strict=True)]
     return hidden
-
-
-def _kept_counts(counts: list[int], chosen: list[bool]) -> list[int]:
-    return [count for count, one in zip(counts, chosen, strict=True) if one]
 
 
 def _shown_looks(n: list[int], n_reference: list[int], min_cell: int) -> list[bool]:
@@ -227,6 +224,25 @@ class DiscoverDetails(Details):
     nearest: list[dict[str, Any]] = field(default_factory=list)
     at_least: int | None = None
     simultaneous: bool = True
+
+    def told(self, min_cell: int) -> "DiscoverDetails":
+        """Return the lists without subgroups that differ from a larger one by a few rows."""
+        larger = [(set(one["words"]), one["n"]) for one in self.shown + self.rejected]
+
+        def kept(listed: list[dict[str, Any]]) -> list[dict[str, Any]]:
+            return [
+                one
+                for one in listed
+                if not any(
+                    words < set(one["words"]) and _few(n - one["n"], min_cell)
+                    for words, n in larger
+                )
+            ]
+
+        rejected, nearest = kept(self.rejected), kept(self.nearest)
+        if (rejected, nearest) == (self.rejected, self.nearest):
+            return self
+        return replace(self, rejected=rejected, nearest=nearest)
 
 
 def _of_kind(result: AuditResult, kind: str, decision: Decision | None = None) -> list[Finding]:

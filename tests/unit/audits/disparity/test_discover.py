@@ -5,6 +5,7 @@ import equipoise as eq
 from equipoise import Decision
 from equipoise.exceptions import DataError, InvalidParameterError
 from equipoise.report.over_time_tables import discover_tables
+from equipoise.results.disclosure import disclosed
 from equipoise.results.wording import headline
 from equipoise.stats.disparity.discovery import discover_subgroups
 
@@ -229,3 +230,22 @@ def test_a_detected_subgroup_says_when_its_interval_is_wider_than_its_test():
     assert any(noted)
     assert not all(noted)
     assert {note.code for f in result.findings for note in f.notes} == {"interval-unadjusted"}
+
+
+def test_nobody_is_told_by_the_difference_of_two_subgroups():
+    rng = np.random.default_rng(4)
+    n = 4000
+    job, flat = rng.choice(["a", "b"], n), np.array(["yes"] * n)
+    flat[np.flatnonzero(job == "a")[:2]] = "no"
+    flat[np.flatnonzero(job == "b")[:900]] = "no"
+    wrong = rng.random(n) < np.where(job == "a", 0.4, 0.2)
+    table = {"job": job, "flat": flat, "y": np.zeros(n), "p": wrong.astype(int)}
+    result = eq.Audit(table, y_true="y", y_pred="p").discover(
+        "error_rate", features=["job", "flat"], depth=2
+    )
+    names = {one["group"]: one["n"] for one in result.details["rejected"]}
+    assert names["job=a"] - names["job=a & flat=yes"] == 2
+    told = {one["group"] for one in disclosed(result).details["rejected"]}
+    assert "job=a" in told
+    assert "job=a & flat=yes" not in told
+    assert disclosed(result, 1) is result

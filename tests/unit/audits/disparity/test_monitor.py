@@ -300,3 +300,15 @@ def test_a_monitor_of_single_rows_tells_no_row():
         told = {gap for gap in path["gap"] if gap is not None}
         assert 10 < len(told) <= 200 // 5
     disclosed(result).plot()
+
+
+def test_a_group_of_a_few_people_hides_the_batches_that_have_them_and_few_others():
+    table = weekly(n=60, weeks=40)
+    table["g"][[5, 70]] = "tiny"
+    result = eq.Audit(table, group="g", y_pred="p", time="week").monitor("selection_rate")
+    told = disclosed(result).details["paths"]
+    assert {path["group"] for path in told} <= {"g=a", "g=b"}
+    for path in told:
+        hidden = [t for t, n in enumerate(path["n"]) if n is None]
+        assert {0, 1} <= set(hidden)
+        assert len(hidden) < 5
