@@ -148,7 +148,7 @@ CASES = {
     "improvability by another score": (
         {"group": "veteran", **LABELS},
         lambda audit: audit.improvability(
-            "other", accuracy="ppv", fairness="tpr", capacity=0.4, n_resamples=200, rng=4
+            "other", accuracy="ppv", fairness="tpr", capacity=0.5, n_resamples=200, rng=4
         ),
     ),
     "improvability by decisions, with counts": (

@@ -8,8 +8,9 @@ once and so has the whole path; `ReweightedEstimator` fits one model for each :m
 score predicts no group; `FeaturePath` leaves features out.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -289,6 +290,32 @@ def _scale(accuracy: FloatArray, gap: FloatArray) -> float:
     return float(np.abs(accuracy).mean() / max(np.abs(gap).mean(), 1e-12))
 
 
+def _adaptive_path(
+    n: int,
+    scale: float,
+    start: float,
+    fitted: Callable[[float], ScoreAlgorithm],
+    remaining: Callable[[ScoreAlgorithm], float],
+) -> list[ScoreAlgorithm]:
+    """Fit n weights between zero and about the one at which the signed gap vanishes."""
+    known: dict[float, tuple[float, ScoreAlgorithm | None]] = {0.0: (start, None)}
+    value = scale / 2.0
+    for k in range(n):
+        algorithm = fitted(value)
+        known[value] = (remaining(algorithm), algorithm)
+        weights = sorted(known)
+        over = [w for w in weights[1:] if known[w][0] <= 0.0]
+        if k + 1 < max(n // 3, 1):
+            below = max(w for w in weights if not over or w < over[0])
+            value = (below + over[0]) / 2.0 if over else 2.0 * below
+            continue
+        last = weights.index(over[0]) if over else len(weights) - 1
+        steps = list(pairwise(weights[: last + 1]))
+        low, high = max(steps, key=lambda step: abs(known[step[0]][0] - known[step[1]][0]))
+        value = (low + high) / 2.0
+    return [found for _, found in (known[w] for w in sorted(known)) if found is not None]
+
+
 class ReweightedEstimator(BaseEstimator):  # type: ignore[misc]
     r"""Candidates from one reweighted fit for each weight of the gap.
 
@@ -302,11 +329,18 @@ class ReweightedEstimator(BaseEstimator):  # type: ignore[misc]
     estimator : scikit-learn classifier
         Fitted once for each weight.
     lambdas : int or sequence of float, default 10
-        How many candidates, or the weights of the gap.
+        How many candidates, up to about the one without a gap on the training rows; or the weights
+        of the gap.
     capacity : float, optional
         Share of people to select; by default that of the audit.
     forbidden : sequence of str
         Features that may not be used.
+
+    Notes
+    -----
+    The first third of the fits looks for the weight at which the gap vanishes on the training rows:
+    beyond it the gap grows again, in the other direction. Each of the others halves the step with
+    the largest change of the gap.
 
     Examples
     --------
@@ -358,19 +392,13 @@ class ReweightedEstimator(BaseEstimator):  # type: ignore[misc]
         accuracy, gap = _gains(sample)
         mass = np.ones(len(gap)) if sample.weight is None else sample.weight
         share = self.capacity if self.capacity is not None else sample.capacity
-        if isinstance(self.lambdas, (int, np.integer)):
-            n = check_integer("lambdas", self.lambdas, low=1)
-            last = _scale(accuracy, gap)
-            weights = [float(v) for v in np.linspace(0.0, last, n + 1)[1:]]
-        else:
-            weights = [float(v) for v in self.lambdas]
-        found: dict[str, Algorithm] = {}
-        for label, value in zip(_names(name, len(weights)), weights, strict=True):
+
+        def fitted(value: float) -> ScoreAlgorithm:
             worth = accuracy - value * gap
             model = fit_estimator(
                 self.estimator, X, (worth > 0).astype(np.int64), mass * np.abs(worth)
             )
-            found[label] = ScoreAlgorithm(
+            return ScoreAlgorithm(
                 parts=((model, None),),
                 factors=(1.0,),
                 columns=columns,
@@ -378,7 +406,18 @@ class ReweightedEstimator(BaseEstimator):  # type: ignore[misc]
                 threshold=0.5 if hasattr(model, "predict_proba") else 0.0,
                 report={"rule": "ReweightedEstimator", "lambda": value},
             )
-        return found
+
+        def remaining(algorithm: ScoreAlgorithm) -> float:
+            decided = algorithm.decide(sample.X, weight=sample.weight)
+            return float((mass * decided * gap).sum())
+
+        if isinstance(self.lambdas, (int, np.integer)):
+            n = check_integer("lambdas", self.lambdas, low=1)
+            start = float((mass * sample.status_quo * gap).sum())
+            path = _adaptive_path(n, _scale(accuracy, gap), start, fitted, remaining)
+        else:
+            path = [fitted(float(v)) for v in self.lambdas]
+        return dict(zip(_names(name, len(path)), path, strict=True))
 
     def select(self, sample: TrainingSample) -> Algorithm:
         """Return the last candidate of the path, that with the largest weight of the gap.

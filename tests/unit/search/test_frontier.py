@@ -1,5 +1,7 @@
 """Paths of candidates between accuracy and a smaller gap."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression, LogisticRegression
@@ -131,3 +133,19 @@ def test_an_audit_tries_the_whole_path(rng):
     assert result.details["n_candidates"] == 8
     assert result.detected
     assert "group-proxy" in {note.code for note in result.notes}
+
+
+@pytest.mark.parametrize("lambdas", [1, 2, 6, 10])
+def test_weights_of_a_reweighted_path_end_where_the_gap_does(rng, lambdas):
+    sample = sample_of(rng)
+    path = ReweightedEstimator(LogisticRegression(), lambdas=lambdas, capacity=0.3).path(sample)
+    assert len(path) == lambdas
+    weights = [a.report["lambda"] for a in path.values()]
+    assert weights == sorted(set(weights))
+    if lambdas == 10:
+        gaps = [gap(sample, a.decide(sample.X)) for a in path.values()]
+        # One third of the fits may lie beyond; the others lead down to no gap.
+        assert sum(found < -0.02 for found in gaps) <= 3
+        assert min(map(abs, gaps)) < 0.03
+        inside = [found for found in gaps if found > 0]
+        assert max(abs(one - two) for one, two in pairwise(inside)) < 0.35 * max(inside)

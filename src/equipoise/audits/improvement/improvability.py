@@ -306,8 +306,9 @@ def search_for(
     )
     table = self.table
     separately = attributes == "separately" and len(table.roles.group) > 1
-    _check_paper(question, plain=not separately and gap == "worst" and reference is None)
+    plain = not separately and gap == "worst" and reference is None
     named = _named_candidates(candidate, candidates)
+    _check_paper(question, plain=plain, difference=scale == "difference", several=len(named) > 1)
     ready = tuple(str(c) for c in named.values() if isinstance(c, str) and c in table.schema)
     if ready and len(ready) < len(named):
         raise InvalidParameterError(
@@ -345,7 +346,6 @@ def search_for(
         asked = margins_of_gaps(
             rows, [utility_name(m) for m in metrics], between, delta_fairness, fairness_tolerance
         )
-        plain = not separately and gap == "worst" and reference is None
         return Setting(
             rows=rows,
             metrics=metrics,
@@ -368,6 +368,7 @@ def search_for(
         )
 
     setting = setting_of(rows)
+    setting.check_status_quo()
     fitted = None
     there = unlabelled is None and not separately and judged_there(rules, metrics)
     if rows.others is not None and there:
@@ -458,6 +459,9 @@ class Search:
         extra = tried(self.setting, splits, found.groups, self.combine)
         extra |= self._frontier(splits, found.groups, rng)
         extra |= self._breakdown(trials, found.groups)
+        p = float(combine_splits(np.array([split.test.p_value for split in splits]), self.combine))
+        names = [(trial.name,) for trial in trials]
+        extra |= _open_bounds(self.setting, trials, names, found.groups, p, rng)
         return report.result(self.form(found.groups, found.small, extra), splits)
 
     def _splits(self, rng: np.random.Generator, groups: Sequence[int] | None) -> list[Trial]:
@@ -576,10 +580,15 @@ class Search:
         )
         split = report.judged(setting, trial, found.groups, tested(setting, trial, found.groups))
         extra = dict(table.details)
+        able = np.flatnonzero(testable(whole, found.groups))
+        kept = replace(whole, estimates=estimates.of_rules([0, *(able + 1)]))
+        judged = [self.names[j] for j in able]
         if self.frontier is not False:
             extra["frontier"] = shown_frontier(
-                setting, [whole], [self.names], found.groups, self.frontier, rng
+                setting, [kept], [judged], found.groups, self.frontier, rng
             )
+        # Which candidate is told follows from these rows: the bounds hold for all of them.
+        extra |= _open_bounds(setting, [kept], [judged], found.groups, table.p_value, rng)
         form = asked.form(found.groups, found.small, extra)
         return report.result(form, [split], p_value=table.p_value)
 
@@ -633,6 +642,21 @@ class Search:
         return {"breakdown": widest(setting.unlabelled, shown)}
 
 
+def _open_bounds(
+    setting: Setting,
+    trials: Sequence[Trial],
+    names: Sequence[Sequence[str]],
+    groups: Sequence[int],
+    p: float,
+    rng: np.random.Generator,
+) -> dict[str, Any]:
+    """Return joint bounds of reduction and loss, where no candidate is shown to do."""
+    if p <= setting.alpha or setting.question.method == "paper":
+        return {}
+    steps = shown_frontier(setting, trials, names, groups, losses=True, rng=rng)
+    return {"open_bounds": steps[0]} if steps else {}
+
+
 def concluded(
     ask: Callable[_Options, Asking[Search]],
     conclude: Callable[[Search], AuditResult],
@@ -653,9 +677,16 @@ def concluded(
 improvability = concluded(search_for, Search.answer, "improvability", search_for.__doc__)
 
 
-def _check_paper(question: ImprovementQuestion, *, plain: bool) -> None:
+def _check_paper(
+    question: ImprovementQuestion, *, plain: bool, difference: bool, several: bool
+) -> None:
     if question.method != "paper":
         return
+    if several or not difference:
+        raise InvalidParameterError(
+            'method="paper" judges one candidate by differences; use "signed" with several'
+            ' candidates or scale="ratio".'
+        )
     if question.indices:
         raise InvalidParameterError('method="paper" compares groups; use "signed" with an index.')
     if not plain:
@@ -842,12 +873,18 @@ def _group_features(rows: DecisionRows, group: Sequence[str], *, allow: bool) ->
 def _tells(values: FloatArray, attribute: IntArray) -> bool:
     """Whether a feature is an attribute recoded, a part of it, or finer than it.
 
-    It is constant in every group, as an indicator of one group is; or everybody who shares a value
-    shares the group, and values are shared by ten people on average.
+    It is constant in every group, as an indicator of one group is; or thresholds of it part the
+    groups, as with a copy to which noise was added; or everybody who shares a value shares the
+    group, and values are shared by ten people on average.
     """
     known, level = np.unique(values, return_inverse=True)
-    if len(known) < 2 or len(known) > len(values) / SHARED:
+    size, groups = int(attribute.max()) + 1, len(np.unique(attribute))
+    if min(len(known), groups) < 2:
         return False
-    size = int(attribute.max()) + 1
+    in_order = attribute[np.lexsort((attribute, values))]
+    if np.count_nonzero(np.diff(in_order)) + 1 == groups and len(values) > SHARED * groups:
+        return True
+    if len(known) > len(values) / SHARED:
+        return False
     pairs = len(np.unique(level * size + attribute))
-    return pairs in (len(known), len(np.unique(attribute)))
+    return pairs in (len(known), groups)

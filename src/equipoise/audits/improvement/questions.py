@@ -86,6 +86,9 @@ class ImprovementDetails(Details):
         The candidate whose numbers are shown.
     frontier : list of dict
         Reduction of the gap that is shown at every tolerated loss, all at once.
+    open_bounds : dict, optional
+        Of a candidate that is not shown to do: reduction of the gap at least, and loss of accuracy
+        at most, that hold together.
     sufficiency : dict, optional
         What the search rules out, and under which condition.
     breakdown : dict, optional
@@ -131,6 +134,7 @@ class ImprovementDetails(Details):
     critical: float | None = None
     winner: dict[str, Any] | None = None
     frontier: list[dict[str, Any]] = field(default_factory=list)
+    open_bounds: dict[str, Any] | None = None
     sufficiency: dict[str, Any] | None = None
     breakdown: dict[str, Any] | None = None
     power: dict[str, Any] | None = None
@@ -211,8 +215,8 @@ def improvability_headline(result: AuditResult) -> str:
             f"None of the {details.n_candidates} listed alternatives meets the requirement (joint"
             f" {1 - result.alpha:.0%}). This says nothing about alternatives not listed"
         )
-    limit = {
-        "data": "; it does better on most test parts, and more data may settle it",
+    limit = _open_words(details) or {
+        "data": "; it does better on the rows that judge it, and more data may settle it",
         "search": "; it does no better itself, and another search may",
         "margin": "; it is about equally accurate: state a tolerated loss (`accuracy_loss`)",
     }.get(details.limit or "", "")
@@ -229,6 +233,25 @@ def improvability_headline(result: AuditResult) -> str:
         f"{which} shown to be a less discriminatory alternative{test}{limit};"
         " this does not show that none exists" + _among(details)
     )
+
+
+def _open_words(details: ImprovementDetails) -> str:
+    """Say what is known of a candidate that narrows the gap, but may lose too much."""
+    bounds, asked = details.open_bounds, details.delta_accuracy
+    if bounds is None or not isinstance(asked, float) or asked > 0.0:
+        return ""
+    who = repr(bounds["candidate"]) if details.n_candidates else "it"
+    narrows = f"{who} narrows the gap by at least {number(bounds['reduction'])}"
+    most = f"more than {number(bounds['loss'])}"
+    if details.limit == "margin":
+        return (
+            f"; {narrows} and is about equally accurate (a loss of {most} is excluded): state a"
+            " tolerated loss (`accuracy_loss`)"
+        )
+    amount = f"{-asked:.3g}" if details.margin_scale == "absolute" else f"{-asked:.1%}"
+    loss = f"a loss of more than {amount}" if asked else "a loss"
+    again = ", and another search may do better" if details.limit == "search" else ""
+    return f"; {narrows}, but {loss} of {details.noun} is not excluded (of {most} it is){again}"
 
 
 def _shown(result: AuditResult, details: ImprovementDetails, test: str) -> str:

@@ -138,6 +138,12 @@ class Form:
             first = f"the candidate does not raise {whose}{more}"
         return f"{first}, or does not narrow the gap{less}"
 
+    @property
+    def level(self) -> float:
+        """Level of what is said of a winner; a winner among candidates tested together pays."""
+        together = "critical" in self.extra
+        return self.setting.alpha / (self.extra["n_candidates"] if together else 1)
+
     def method(self, n_splits: int) -> str:
         """The test in words."""
         question = self.setting.question
@@ -381,7 +387,7 @@ def _reduction(form: Form, splits: Sequence[JudgedTrial]) -> float | None:
     question = form.setting.question_among(form.groups)
     if question.method == "paper":
         return None
-    level = form.setting.alpha / (2.0 if len(splits) > 1 else 1.0)
+    level = form.level / (2.0 if len(splits) > 1 else 1.0)
     lows = []
     for split in splits:
         estimates, known = split.evidence.estimates, split.evidence.directions
@@ -478,7 +484,7 @@ def _curves(form: Form, splits: Sequence[JudgedTrial]) -> dict[str, DeltaCurve]:
         return delta_curve(
             evidence,
             question=question,
-            alpha=form.setting.alpha,
+            alpha=form.level,
             combine=form.combine,
             fairness=fairness,
             groups=groups,

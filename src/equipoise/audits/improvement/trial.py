@@ -170,7 +170,13 @@ class Setting:
                     "a `capacity` is a share of people who are selected; the status quo's decisions"
                     " are not 0 and 1. Leave the capacity out."
                 )
-            return Decisions(chance=given, score=score)
+            found = Decisions(chance=given, score=score)
+            if self.capacity is None or self.capacity_match == "near":
+                return found
+            matched = match_share(
+                given, self.capacity, weight=self.weight(part), count=self.count(part)
+            )
+            return replace(matched, score=score)
         if score is not None and self.capacity is None and of_score(self.metrics):
             return Decisions(chance=score, score=score, threshold=threshold)
         if score is None or self.capacity is None:
@@ -200,17 +206,27 @@ class Setting:
             return Decisions(chance=values)
         if not _binary(values):
             return self._cut(values, part)
+        self._check_share(values, part, repr(name))
         weight, count = self.weight(part), self.count(part)
-        share = Decisions(chance=values).share(weight, count)
+        return match_share(values, self.capacity, weight=weight, count=count)
+
+    def check_status_quo(self) -> None:
+        """Refuse decisions in use that select another share than the capacity."""
+        given = self.rows.status_quo
+        if given is not None and self.capacity is not None and _binary(given):
+            self._check_share(given, np.arange(len(given)), "the status quo")
+
+    def _check_share(self, values: FloatArray, part: IntArray, name: str) -> None:
+        capacity, count = float(self.capacity or 0.0), self.count(part)
+        share = Decisions(chance=values).share(self.weight(part), count)
         n = len(part) if count is None else float(count.sum())
-        near = 3.0 * np.sqrt(self.capacity * (1.0 - self.capacity) / n) + 1.0 / n
-        if abs(share - self.capacity) > near and self.capacity_match == "near":
+        near = 3.0 * np.sqrt(capacity * (1.0 - capacity) / n) + 1.0 / n
+        if abs(share - capacity) > near and self.capacity_match == "near":
             raise InvalidParameterError(
-                f"{name!r} selects {share:.1%}, the capacity is {self.capacity:.1%}: with another"
+                f"{name} selects {share:.1%}, the capacity is {capacity:.1%}: with another"
                 " share, precision and gaps change by themselves. Give a score, decisions at the"
                 ' capacity, or capacity_match="randomise".'
             )
-        return match_share(values, self.capacity, weight=weight, count=count)
 
     def _cut(self, score: FloatArray, part: IntArray) -> Decisions:
         return cut_top_share(

@@ -327,3 +327,60 @@ def test_the_dossier_tells_the_disparity_of_each_attribute():
     assert "race=black is" in first
     assert "sex=f is" in first
     assert "race=black" not in first.partition("; ")[2]
+
+
+def test_a_status_quo_that_selects_another_share_is_held_to_the_capacity():
+    table = people()
+    asked = audit(table, group=["sex"], y_pred="called")
+    with pytest.raises(InvalidParameterError, match="the status quo selects"):
+        asked.improvability("then", **ASKED, capacity=0.1)
+    result = asked.improvability("then", **ASKED, capacity=0.1, capacity_match="randomise")
+    assert result.details["shares"]["status_quo"] == pytest.approx(0.1, abs=1e-9)
+    assert "capacity-matched" in [note.code for note in result.notes]
+
+
+def test_a_copy_of_the_group_with_noise_is_refused():
+    table = people()
+    table["z"] = (table["sex"] == "m") + 1e-6 * np.random.default_rng(1).normal(size=1500)
+    with pytest.raises(InvalidParameterError, match="'z' is the group itself, or tells it"):
+        audit(table, y_score="now", features=["x", "z"]).improvability(
+            LogisticRegression(), **ASKED, capacity=0.3
+        )
+
+
+def test_what_is_open_is_told_by_joint_bounds():
+    table = people(4000)
+    table["weak"] = 0.5 * table["x"] + np.random.default_rng(2).normal(size=4000)
+    asked = audit(table, group=["sex"], y_score="now")
+    options = ASKED | {"capacity": 0.3, "higher_group": "sex=m"}
+    one = asked.improvability("weak", **options, rng=1)
+    bounds = one.details["open_bounds"]
+    words = " ".join(str(one).split())
+    assert "narrows the gap by at least" in words
+    assert "a loss of accuracy is not excluded" in words
+    low, high = one.findings[1].ci.low, one.findings[0].ci.low
+    # Two bounds at once: each is weaker than one alone at 5%, near those at 2.5%.
+    assert bounds["reduction"] == pytest.approx(low, abs=0.005)
+    assert bounds["loss"] == pytest.approx(-high, abs=0.003)
+    several = asked.improvability(["weak", "x"], **options, rng=1, accuracy_loss=0.0)
+    assert several.details["n_candidates"] == 2
+
+
+@pytest.mark.parametrize("options", [{"scale": "ratio"}, {"several": True}])
+def test_the_printed_statistics_are_for_one_candidate_and_differences(options):
+    several = options.pop("several", False)
+    with pytest.raises(InvalidParameterError, match="judges one candidate by differences"):
+        audit(group=["sex"], y_pred="called").improvability(
+            ["other", "called"] if several else "other",
+            **(ASKED | {"method": "paper"} | options),
+        )
+
+
+def test_the_winner_of_several_pays_for_being_chosen():
+    table = people(3000)
+    table["twin"] = table["then"].copy()
+    asked = audit(table, group=["sex"], y_score="now")
+    options = ASKED | {"capacity": 0.3, "higher_group": "sex=m", "accuracy_loss": 0.05}
+    alone = asked.improvability("then", **options)
+    pair = asked.improvability(["then", "twin"], **options, rng=1)
+    assert pair.details["reduction_at_least"] < alone.details["reduction_at_least"]

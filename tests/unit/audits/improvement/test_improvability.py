@@ -308,7 +308,7 @@ def test_a_candidate_that_is_no_better_points_at_the_search(table):
     )
     assert result.details["limit"] == "search"
     assert "limit-search" in {note.code for note in result.notes}
-    assert "another search" in str(result)
+    assert "another search" in " ".join(str(result).split())
 
 
 def test_too_little_data_points_at_the_data(rng):
@@ -565,7 +565,7 @@ def test_pictures_show_planes_splits_and_deltas(result):
 
 def test_the_legend_of_splits_tells_requirements_apart(table):
     audit = eq.Audit(table, group="race", y_true="conditions", y_pred="called", features="visits")
-    found = audit.improvability("visits", accuracy="selected_outcome", capacity=0.3, **FAST)
+    found = audit.improvability("visits", accuracy="selected_outcome", capacity=0.12, **FAST)
     legend = found.plot().figure.axes[1].get_legend()
     labels = [text.get_text() for text in legend.get_texts()]
     assert len(set(labels)) == len(labels)
