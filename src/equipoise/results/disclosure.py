@@ -138,6 +138,9 @@ def _dropped(value: Any, groups: set[str], told: set[str]) -> Any:
     """Leave out what is said of the groups, wherever it stands, and counts of groups not told."""
     if isinstance(value, Mapping):
         kept = {key: item for key, item in value.items() if key not in groups}
+        if kept.get("worst") in groups:
+            # The bound of the worst group is a number of that group.
+            kept["bound"] = None
         return {key: _dropped(item, groups, told) for key, item in _shortened(kept, groups).items()}
     if isinstance(value, (list, tuple)):
         return [

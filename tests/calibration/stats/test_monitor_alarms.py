@@ -28,6 +28,12 @@ def misses(sequence, truth):
         return ((low > truth) | (high < truth)).any(axis=0)
 
 
+def within(sequence, margin):
+    low, high = sequence.interval(NOMINAL)
+    with np.errstate(invalid="ignore"):
+        return (low >= -margin) & (high <= margin)
+
+
 RATES = {
     "weekly, rate .4": over_time.steady,
     "rare, small group": lambda rng, r: over_time.steady(
@@ -84,6 +90,14 @@ def test_a_gap_at_the_margin_raises_no_more_alarms_than_the_level(rng, p, margin
     found = over_time.monitors(over_time.rates(rng, n, np.array(p)), r, margin=margin, **options)
     assert_at_most((alarms(found) >= 0).sum(), r, NOMINAL)
     assert_at_most(misses(found, p[0] - p[1]).sum(), r, NOMINAL)
+    assert_at_most(within(found, margin).any(axis=0).sum(), r, NOMINAL)
+
+
+def test_no_gap_is_shown_to_be_within_the_margin(rng):
+    r = 500
+    n, p = over_time.steady(rng, r)
+    found = over_time.monitors(over_time.rates(rng, n, p), r, margin=0.1)
+    assert_at_least(within(found, 0.1)[-1].sum(), r, 0.9)
 
 
 def test_a_gap_to_everybody_at_the_margin_raises_no_more_alarms_than_the_level(rng):

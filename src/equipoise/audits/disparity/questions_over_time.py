@@ -277,13 +277,21 @@ def _compare(result: AuditResult) -> str:
 def _gate(result: AuditResult, gate: dict[str, Any]) -> str:
     margin = number(gate["margin"])
     if gate["within"]:
+        largest = ""
+        if gate["bound"] is not None:
+            largest = f" (largest bound {number(gate['bound'])}, {shortened(str(gate['worst']))})"
         return (
             f"Within the margin: no group's gap in {metric_words(result)} grew by more than"
-            f" {margin} (largest bound {number(gate['bound'])}, {shortened(str(gate['worst']))})"
+            f" {margin}{largest}"
         )
     untested = gate.get("untested") or []
     if gate["worst"] is None:
         return "Not shown to be within the margin: no gap could be tested"
+    if gate["bound"] is None:
+        return (
+            f"Not shown to be within the margin: for {shortened(str(gate['worst']))}, whose numbers"
+            f" are withheld, growth by more than {margin} cannot be excluded"
+        )
     if gate["bound"] <= gate["margin"] and untested:
         return (
             f"Not shown to be within the margin: {shortened(str(untested[0]))}"

@@ -859,7 +859,10 @@ def exact_discovery(
             f"`depth` ({depth}), or pass method='split'."
         )
     if not len(found.n):
-        raise DataError(
-            f"No subgroup has {least} rows inside and outside. Lower `min_size` ({min_size:g})."
+        remedy = (
+            f"Lower `min_size` ({min_size:g})."
+            if least > LEAST_ROWS
+            else f"That is the least for a test; there are {n} rows."
         )
+        raise DataError(f"No subgroup has {least} rows inside and outside. {remedy}")
     return lattice_discovery(found, alternative=alternative, alpha=alpha)

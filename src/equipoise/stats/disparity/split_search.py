@@ -286,7 +286,10 @@ def _searched(split: object, order: IntArray, cluster: AnyArray | None) -> BoolA
     else:
         search = split[order].astype(np.bool_)
     if search.all() or not search.any():
-        raise DataError("`split` leaves one of the two parts empty.")
+        raise DataError(
+            "`split` leaves one of the two parts empty: there are too few rows or clusters to"
+            " search in one part and test in the other, or all of them were named for one."
+        )
     return search
 
 

@@ -355,3 +355,15 @@ def test_a_group_of_one_period_is_not_shown_to_be_within_the_margin(reference):
     (growth,) = [f for f in result.findings if f.group == "g=new" and "growth" in f.estimand]
     assert growth.notes[0].code == "one-side-only"
     assert "after the change only" in growth.notes[0].message
+
+
+def test_the_bound_of_a_few_people_is_not_told():
+    table = TABLE | {"g": np.where(np.arange(N) < 4, "tiny", TABLE["g"])}
+    result = eq.Audit(table, **ROLES).compare("selection_rate", baseline="old", margin=0.1)
+    assert result.details["gate"]["worst"] == "g=tiny"
+    told = result.disclosed()
+    assert told.details["gate"]["bound"] is None
+    assert headline(told).startswith(
+        "Not shown to be within the margin: for g=tiny, whose numbers are withheld, growth by more"
+        " than 0.1 cannot be excluded"
+    )

@@ -214,3 +214,16 @@ def test_a_lattice_without_slices_finds_nothing():
     empty = lattice(np.arange(20) % 2, bin_features({"a": np.arange(20) // 10}), min_rows=15)
     assert len(empty.n) == 0
     assert lattice_discovery(empty).rejected == ()
+
+
+@pytest.mark.parametrize(
+    ("n", "min_size", "message"),
+    [
+        (80, 0.02, "No subgroup has 50 rows inside and outside. That is the least for a test; the"),
+        (400, 0.5, "No subgroup has 200 rows inside and outside. Lower `min_size`"),
+    ],
+)
+def test_a_table_without_subgroups_says_what_would_help(n, min_size, message):
+    y, x = np.arange(n) % 2, np.where(np.arange(n) % 3 == 0, "a", "b")
+    with pytest.raises(DataError, match=message):
+        discover_subgroups(y, {"x": x}, min_size=min_size)
