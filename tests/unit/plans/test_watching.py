@@ -333,6 +333,12 @@ def test_a_batch_in_which_nobody_was_chosen_is_a_batch(monitor, folder):
     monitor("a.csv", "--plan", "plan.toml", "--id", "1")
     assert monitor("b.csv", "--id", "2").exit_code == 0
     assert [cell.u for cell in read_state_here().batches[1].cells] == [0.0, 0.0]
+    rows = {"sex": ["F", "M"], "hired": ["denied", "denied"], "week": ["3", "3"]}
+    audit = eq.Audit(rows, group="sex", y_pred="hired", positive="granted", time="week")
+    with pytest.raises(DataError, match="no row has 'granted'"):
+        audit.monitor("selection_rate")
+    audit.monitor("selection_rate", state="state.json")
+    assert read_state_here().batches[2].rows == 2
 
 
 def test_dates_that_can_be_read_in_two_ways_are_no_time(monitor, folder):

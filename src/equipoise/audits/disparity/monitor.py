@@ -253,6 +253,7 @@ def monitor(
     table = table.with_roles(time=column)
     metrics = find_metrics(metric)
     config = None if state is None else monitor_state.watch_config(metrics, table.roles, options)
+    table.positive_known = state is not None and monitor_state.has_batches(state)
     key = Quantity(column, (), nw.col(column))
     answers: list[CellMoments] = []
     for one in metrics:

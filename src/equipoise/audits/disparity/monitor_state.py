@@ -19,7 +19,7 @@ from equipoise.data.table import Table
 from equipoise.exceptions import DataError, InvalidParameterError
 from equipoise.moments import CellMoments
 from equipoise.monitoring.state import Alarm, Batch, Cell, ClusterSum, MonitorState, fingerprint
-from equipoise.monitoring.storage import update_state
+from equipoise.monitoring.storage import read_state, update_state
 from equipoise.results.details import details_of
 from equipoise.results.finding import Note
 from equipoise.results.result import AuditResult
@@ -28,6 +28,7 @@ __all__ = [
     "OPTIONS",
     "RawBatch",
     "Update",
+    "has_batches",
     "raw_batches",
     "remember",
     "state_answer",
@@ -416,8 +417,6 @@ def remember(
     -------
     AuditResult
     """
-    if not isinstance(path, (str, Path)) or not str(path):
-        raise InvalidParameterError(f"`state` must name a file; got {path!r}.")
     update = Update(config=config, begins=True, batches=tuple(batches))
     answers: list[AuditResult] = []
 
@@ -427,5 +426,27 @@ def remember(
         answers.append(result)
         return after
 
-    update_state(Path(path), change)
+    update_state(_state_file(path), change)
     return answers[-1]
+
+
+def has_batches(path: str | Path) -> bool:
+    """Say whether a state has counted a batch.
+
+    Parameters
+    ----------
+    path : str or Path
+        File of the state; there may be none.
+
+    Returns
+    -------
+    bool
+    """
+    state = read_state(_state_file(path))
+    return state is not None and bool(state.batches)
+
+
+def _state_file(path: object) -> Path:
+    if not isinstance(path, (str, Path)) or not str(path):
+        raise InvalidParameterError(f"`state` must name a file; got {path!r}.")
+    return Path(path)
