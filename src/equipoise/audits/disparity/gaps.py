@@ -64,6 +64,7 @@ def disparity(
     method: DisparityMethod = "auto",
     scale: Scale = "difference",
     simultaneous: bool = False,
+    grades: bool = False,
     min_share: float = 0.02,
     small: SmallCategories = "exclude",
     by: Family = "table",
@@ -101,6 +102,9 @@ def disparity(
         Group minus reference, or group over reference (impact ratio).
     simultaneous : bool
         Whether intervals and p-values hold for all subgroups together (max-t).
+    grades : bool
+        Whether tables with twenty groups or more are cut into grades, of which at most `alpha` of
+        the pairs in different ones are expected to be wrongly ordered.
     min_share, small, by
         With the reference "highest" or "lowest", as in `impact_ratios`.
     given : str or list of str, optional
@@ -148,6 +152,12 @@ def disparity(
     """
     check_fraction("alpha", alpha)
     check_flag("simultaneous", simultaneous)
+    if check_flag("grades", grades) and (
+        given is not None or is_extreme(reference) or not isinstance(metric, (str, Metric))
+    ):
+        raise InvalidParameterError(
+            '`grades` are of one metric, without `given` and the reference "highest" or "lowest".'
+        )
     alike = _alike(
         given,
         method,
@@ -208,6 +218,14 @@ def disparity(
         )
     if method == "plug_in":
         notes.append(plug_in_note(compared.found, confidence_level))
+    graded = None
+    if grades:
+        from equipoise.audits.disparity.grades import grades_of
+
+        graded, told = grades_of(
+            compared.parts[0].measured, depth=depth, level=alpha, confidence_level=confidence_level
+        )
+        notes.extend(told)
     null = f"no group differs from {compared.reference}"
     return AuditResult(
         audit="disparity",
@@ -227,7 +245,7 @@ def disparity(
         if len(compared.parts) == 1
         else _any_metric(family, null, alpha),
         notes=tuple(notes),
-        details=compared.details(simultaneous=simultaneous),
+        details=compared.details(simultaneous=simultaneous, grades=graded),
     )
 
 

@@ -81,6 +81,8 @@ class DisparityDetails(Details):
         Where people alike in given factors are compared: the factors, how they are averaged, by
         strata or by learners, and for each group how it was compared: its raw gap, its strata,
         other averages and the Mantel-Haenszel family, or how well the learners predict.
+    grades : list of dict, optional
+        Grades of the groups of each table with many of them, and how much they differ in truth.
     units : list of GroupUnits
         Independent units of each group and of what it is compared with.
     """
@@ -99,6 +101,7 @@ class DisparityDetails(Details):
     weights: str | None = None
     conditional: str | None = None
     strata: list[dict[str, Any]] | None = None
+    grades: list[dict[str, Any]] | None = None
     units: list[GroupUnits] = field(default_factory=list)
 
 
