@@ -26,7 +26,7 @@ SOURCE = ROOT / "src"
 STATS = SOURCE / "equipoise" / "stats"
 SCORE = Path(__file__).with_name("score.json")
 FOLDERS = ("unit/stats", "reference/stats", "property/stats")
-ENOUGH = 12.0
+ENOUGH = 8.0
 """CPU seconds after which no further test of a mutant is begun: it has survived those nearest."""
 
 TOO_LONG = 120
@@ -125,11 +125,14 @@ def mutate(path, number):
     tree = ast.parse(path.read_text(encoding="utf-8"))
     change(places(tree)[number])
     codes = functions_in(compile(tree, str(path), "exec"))
-    for function in gc.get_objects():
-        if isinstance(function, FunctionType) and function.__code__.co_filename == str(path):
-            name = function.__code__.co_qualname, function.__code__.co_firstlineno
-            if name in codes:
-                function.__code__ = codes[name]
+    mine = [
+        function
+        for function in gc.get_objects()
+        if isinstance(function, FunctionType) and function.__code__.co_filename == str(path)
+    ]
+    for function in mine:
+        name = function.__code__.co_qualname, function.__code__.co_firstlineno
+        function.__code__ = codes[name]  # a KeyError says that the file has changed since
 
 
 def words_of(path, number):
@@ -152,8 +155,14 @@ class Mutants:
             items = [item for file in tests_of(path) for item in by_file.get(file, [])]
             child = os.fork()
             if child == 0:
-                os._exit(self._survives(path, number, items))
+                code = 2
+                try:
+                    code = self._survives(path, number, items)
+                finally:
+                    os._exit(code)
             status = os.waitpid(child, 0)[1]
+            if os.WIFEXITED(status) and os.WEXITSTATUS(status) > 1:
+                raise RuntimeError(f"{words_of(path, number)} could not be tried")
             survived = os.WIFEXITED(status) and os.WEXITSTATUS(status) == 1
             if survived:
                 self.survivors.append(words_of(path, number))
@@ -164,8 +173,8 @@ class Mutants:
         """Return 1 if no test notices a mutant, 0 if one does."""
         from _pytest.runner import runtestprotocol
 
-        resource.setrlimit(resource.RLIMIT_CPU, (TOO_LONG, TOO_LONG))
         mutate(path, number)
+        resource.setrlimit(resource.RLIMIT_CPU, (TOO_LONG, TOO_LONG))
         begun = time.process_time()
         for k, item in enumerate(items):
             following = items[k + 1] if k + 1 < len(items) else None

@@ -38,12 +38,11 @@ def write_files(folder, k):
     write_all({folder / name: f"run-{k}-of-many\n" + "x" * 300_000 + "\nend\n" for name in NAMES})
 
 
-def run_command(folder, k):
+def run_command(_folder, _k):
     import typer
 
     from equipoise.cli.app import app
 
-    (folder / "plan.toml").write_text(PLAN.format(k=k))
     options = [("--output", "--json", "--junit")[i] for i in range(3)]
     files = [part for pair in zip(options, NAMES, strict=True) for part in pair]
     with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
@@ -66,12 +65,15 @@ def kill_repeatedly(folder, kind, kills, seed=0):
     os.chdir(folder)
     rows = "".join(f"{'FM'[k % 2]},{k % 3 % 2}\n" for k in range(200))
     (folder / "rows.csv").write_text("sex,hired\n" + rows)
+    (folder / "plan.toml").write_text(PLAN.format(k=0))
     act = {"files": write_files, "command": run_command}[kind]
     begun = time.perf_counter()
     act(folder, 0)
     length = time.perf_counter() - begun
     chance, left, before = random.Random(seed), Counter(), len(NAMES)
     for k in range(1, kills + 1):
+        (folder / "plan.toml").write_text(PLAN.format(k=k))
+        inputs = {name: (folder / name).read_bytes() for name in ("plan.toml", "rows.csv")}
         child = os.fork()
         if child == 0:
             while True:
@@ -80,12 +82,14 @@ def kill_repeatedly(folder, kind, kills, seed=0):
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
         found = [runs_of(folder / name) for name in NAMES if (folder / name).exists()]
+        left["inputs changed"] += any((folder / n).read_bytes() != b for n, b in inputs.items())
         left["half written"] += any(not whole for _, whole in found)
         left["of two runs"] += len(set().union(*(runs for runs, _ in found))) > 1
         left["fewer files than before"] += len(found) < before
         before = len(found)
         left["of this run"] += any(str(k) in runs for runs, _ in found)
         left["kills"] += 1
+    (folder / "plan.toml").write_text(PLAN.format(k=kills + 1))
     act(folder, kills + 1)
     left["parts left after the next run"] = len(list(folder.glob(".equipoise-*")))
     return dict(left)

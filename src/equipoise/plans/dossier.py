@@ -12,7 +12,17 @@ from equipoise.results.result import READABLE_VERSIONS, SCHEMA_VERSION, AuditRes
 
 __all__ = ["Check", "Dossier", "load", "read_results"]
 
-_PLAIN = ("title", "created", "plan", "multiplicity", "data", "versions")
+_PLAIN = {
+    "title": str,
+    "created": str,
+    "plan": str,
+    "multiplicity": str,
+    "data": dict,
+    "versions": dict,
+}
+_DATA = {"source": str, "rows": int, "roles": dict, "files": list}
+_FILE = {"name": str, "bytes": int, "sha256": str}
+"""What a dossier holds as it is, and what must be in its data."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,12 +146,25 @@ class Dossier:
                 for record in data["checks"]
             )
             limit = data.get("min_cell", MIN_CELL)
+            failed = data.get("failed", {})
+            _check_kinds(data | {"failed": failed}, _PLAIN | {"failed": dict})
+            _check_kinds(data["data"], _DATA)
+            _check_kinds(data["versions"], {"equipoise": str})
+            for file in data["data"]["files"]:
+                _check_kinds(file, _FILE)
             plain = {name: data[name] for name in _PLAIN}
-            return cls(**plain, checks=checks, min_cell=limit, failed=data.get("failed", {}))
+            return cls(**plain, checks=checks, min_cell=limit, failed=failed)
         except (KeyError, TypeError, AttributeError) as error:
             raise InvalidParameterError(
                 f"results are incomplete or were edited ({error!r}). Run the audit again."
             ) from error
+
+
+def _check_kinds(record: dict[str, Any], kinds: dict[str, type]) -> None:
+    """Raise a `TypeError` unless a part of results has entries of these kinds."""
+    for name, kind in kinds.items():
+        if not isinstance(record[name], kind):
+            raise TypeError(f"{name!r} is no {kind.__name__}")
 
 
 def load(path: str | Path) -> Dossier:

@@ -3,6 +3,7 @@
 import builtins
 import copy
 import json
+from functools import reduce
 
 import pytest
 from cryptography.hazmat.primitives import serialization as pem
@@ -10,8 +11,11 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 from typer.testing import CliRunner
 
 from equipoise.cli.app import app
-from equipoise.exceptions import InvalidParameterError, MissingDependencyError
+from equipoise.exceptions import EquipoiseError, InvalidParameterError, MissingDependencyError
+from equipoise.plans.dossier import Dossier
 from equipoise.plans.seal import check_seal, sealed
+from equipoise.report.html import html_report
+from support.specimens import dossier
 
 RECORD = {
     "plan": "[data]",
@@ -99,6 +103,24 @@ def test_without_cryptography_the_extra_is_named(tmp_path, monkeypatch):
     for attempt in (lambda: sealed(RECORD, key), lambda: check_seal(signed)):
         with pytest.raises(MissingDependencyError, match=r"install `equipoise\[sign\]`|Install"):
             attempt()
+
+
+@pytest.mark.parametrize("value", [None, [], {}, "x", -1, 1e308])
+@pytest.mark.parametrize(
+    "place", ["title", "plan", "data", "versions", "failed", "data.rows", "data.files", "min_cell"]
+)
+def test_edited_results_are_read_or_refused_in_a_sentence(place, value):
+    """Whatever stands in a place, the report is written or one sentence says why not."""
+    record = dossier().to_dict()
+    *way, last = place.split(".")
+    part = reduce(lambda inner, name: inner[name], way, record)
+    part[last] = value
+    try:
+        said = html_report(Dossier.from_dict(record))[:15] + "."
+    except EquipoiseError as error:
+        said = str(error)
+    assert said.endswith((".", "?"))
+    assert "\n" not in said
 
 
 def test_the_report_says_whether_results_were_edited(tmp_path):

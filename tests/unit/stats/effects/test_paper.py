@@ -93,6 +93,15 @@ def test_factors_are_those_of_the_equations(rng):
     assert found.remaining_error["none"].shape == (6, 3)
 
 
+def test_the_squared_error_rules_correct_part_of_a_clear_error(rng):
+    y, t, _, g = table(rng, n=3_000, lift=(1.0, 1.0, 1.0))
+    found = paper_evaluation(y, t, np.full(3_000, 1.8), g, n_repeats=2, rng=0)
+    whole = found.amounts["mean"]
+    for rule in ("mse_plus", "mse_minus"):
+        assert (found.amounts[rule] < whole).all()
+        assert (found.amounts[rule] > 0.7 * whole).all()
+
+
 def test_eq_42_corrects_predictions_that_are_too_high_and_never_those_too_low(rng):
     y, t, _, g = table(rng, n=30_000, lift=(1.0, 1.0, 1.0))
     high = paper_evaluation(y, t, np.full(30_000, 1.8), g, n_repeats=2, rng=0)

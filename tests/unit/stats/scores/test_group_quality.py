@@ -139,6 +139,16 @@ def test_copies_widen_nothing_when_they_are_one_person(rng):
     assert_allclose(np.sort(counted.eigenvalues), np.sort(rows.eigenvalues))
 
 
+def test_units_with_the_same_rows_on_both_sides_show_no_difference_and_no_error(rng):
+    """What a person adds to one side cancels with what the same person adds to the other."""
+    s, y = rng.uniform(size=400), (rng.random(400) < 0.5).astype(float)
+    twice, member = [np.tile(values, 2) for values in (y, s)], np.repeat([True, False], 400)
+    assert parity_error(*twice, member).eigenvalues.sum() > 0.01
+    people = parity_error(*twice, member, cluster=np.tile(np.arange(400), 2))
+    assert people.total == 0.0
+    assert_allclose(people.eigenvalues, 0.0, atol=1e-15)
+
+
 def test_groups_without_common_scores_have_no_parity_error(rng):
     member = np.repeat([True, False], 200)
     s = np.where(member, rng.uniform(0, 0.4, 400), rng.uniform(0.6, 1, 400))
