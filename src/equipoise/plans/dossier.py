@@ -12,7 +12,7 @@ from equipoise.results.result import READABLE_VERSIONS, SCHEMA_VERSION, AuditRes
 
 __all__ = ["Check", "Dossier", "load", "read_results"]
 
-_PLAIN = {
+_PLAIN: dict[str, type] = {
     "title": str,
     "created": str,
     "plan": str,
@@ -20,8 +20,8 @@ _PLAIN = {
     "data": dict,
     "versions": dict,
 }
-_DATA = {"source": str, "rows": int, "roles": dict, "files": list}
-_FILE = {"name": str, "bytes": int, "sha256": str}
+_DATA: dict[str, type] = {"source": str, "rows": int, "roles": dict, "files": list}
+_FILE: dict[str, type] = {"name": str, "bytes": int, "sha256": str}
 """What a dossier holds as it is, and what must be in its data."""
 
 
