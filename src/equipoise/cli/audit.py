@@ -39,6 +39,11 @@ Quiet = Annotated[
     ),
 ]
 
+Every = Annotated[
+    bool,
+    typer.Option("--all", help="Print every line of every table; by default the first 20."),
+]
+
 
 def audit(
     plan: Annotated[Path, typer.Argument(metavar="PLAN.toml", help="The questions to ask.")],
@@ -78,6 +83,7 @@ def audit(
             " the rules ask for, or the audit is over a year old.",
         ),
     ] = False,
+    every: Every = False,
     quiet: Quiet = False,
 ) -> None:
     """Ask the questions of a plan; print findings, write the report."""
@@ -106,7 +112,17 @@ def audit(
         dossier = replace(dossier, min_cell=min_cell)
     grown = None if earlier is None else growth_since(dossier.disclosed(), earlier)
     stopped = tripped(dossier.checks, fail_on, grown=grown)
-    deliver(dossier, output, json_file, junit, fail_on, quiet=quiet, grown=grown, sign=sign)
+    deliver(
+        dossier,
+        output,
+        json_file,
+        junit,
+        fail_on,
+        quiet=quiet,
+        every=every,
+        grown=grown,
+        sign=sign,
+    )
     if dossier.failed:
         # An audit with an open question is wrong usage or data: the gate was not decided.
         told = "; ".join(f"check {name!r}: {reason}" for name, reason in dossier.failed.items())
@@ -124,7 +140,11 @@ def audit(
 
 
 def demo(
-    output: Output = None, json_file: Json = None, junit: Junit = None, quiet: Quiet = False
+    output: Output = None,
+    json_file: Json = None,
+    junit: Junit = None,
+    every: Every = False,
+    quiet: Quiet = False,
 ) -> None:
     """Audit the bundled COMPAS counts, as a tour."""
     from equipoise.cli.delivery import STDOUT, answered, deliver
@@ -135,4 +155,4 @@ def demo(
         dossier = answered(
             read_plan(folder / "demo.toml"), "duckdb", quiet=quiet or json_file == STDOUT
         )
-    deliver(dossier, output, json_file, junit, "never", quiet=quiet)
+    deliver(dossier, output, json_file, junit, "never", quiet=quiet, every=every)

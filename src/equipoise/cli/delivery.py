@@ -22,11 +22,12 @@ from equipoise.plans.run import execute
 from equipoise.plans.seal import sealed
 from equipoise.report.ll144 import bias_audit
 from equipoise.results import wording
-from equipoise.results.tables import table, text_width
+from equipoise.results.tables import ALL, MOST, table, text_width
 
 __all__ = ["STDOUT", "answered", "deliver", "findings"]
 
 STDOUT = Path("-")
+REST = "--all prints them, --output and --json write them"
 
 
 def answered(plan: Plan, engine: Engine, *, quiet: bool) -> Dossier:
@@ -80,6 +81,7 @@ def deliver(
     fail_on: FailOn,
     *,
     quiet: bool,
+    every: bool = False,
     grown: dict[str, tuple[GapPair, ...]] | None = None,
     sign: Path | None = None,
 ) -> None:
@@ -102,7 +104,9 @@ def deliver(
     lost = None
     since = "" if grown is None else growth_words(grown)
     try:
-        text = results if json_file == STDOUT else findings(dossier, quiet=quiet) + since
+        text = (
+            results if json_file == STDOUT else findings(dossier, quiet=quiet, every=every) + since
+        )
         typer.echo(text, nl=False)
     except ResourceError as error:
         lost = error  # the files are still wanted
@@ -113,8 +117,11 @@ def deliver(
         typer.echo(f"wrote {', '.join(map(str, texts))}", err=True)
 
 
-def findings(dossier: Dossier, *, quiet: bool) -> str:
-    """Return what a run prints: a table for each check, or a line when `quiet`."""
+def findings(dossier: Dossier, *, quiet: bool, every: bool = False) -> str:
+    """Return what a run prints: a table for each check, or a line when `quiet`.
+
+    A table has its first lines, or with `every` all of them.
+    """
     width = text_width()
     paragraph = textwrap.fill(" ".join(answer(dossier)), width) + "\n"
     if quiet:
@@ -125,7 +132,7 @@ def findings(dossier: Dossier, *, quiet: bool) -> str:
     rule = "=" * width
     parts = [paragraph + "\n"] + [
         f"{rule}\n{check.id}: {wording.question_words(check.result)}\n{rule}\n"
-        f"{table(check.result)}\n\n"
+        f"{table(check.result, most=ALL if every else MOST, more=REST)}\n\n"
         for check in dossier.checks
     ]
     if (rules := bias_audit(dossier)) is not None:

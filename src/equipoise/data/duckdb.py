@@ -4,6 +4,7 @@ import atexit
 import os
 import re
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -132,7 +133,19 @@ def _spill_folder(parent: str | None) -> str:
             " in EQUIPOISE_TEMP."
         ) from error
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    atexit.register(_empty_caches)
     return folder
+
+
+def _empty_caches() -> None:
+    """Empty the caches of narwhals, which keep types of DuckDB alive beyond the interpreter.
+
+    DuckDB counts what is still alive then, and prints dozens of lines about it to stderr.
+    """
+    module = sys.modules.get("narwhals._namespace")
+    for kept in () if module is None else vars(module).values():
+        if hasattr(kept, "cache_clear"):
+            kept.cache_clear()
 
 
 def from_arrow(table: Any) -> Any:

@@ -6,11 +6,18 @@ from equipoise._names import GroupName
 from equipoise.plans.dossier import Check, Dossier
 from equipoise.plans.gate import Outcome, outcome
 from equipoise.results.finding import Decision, Finding
-from equipoise.results.formats import number
 from equipoise.results.question import questions
 from equipoise.results.result import AuditResult
-from equipoise.results.sentences import gap_sentence, lead, least, points, worse_off
-from equipoise.results.wording import compared_noun, decided, headline, metric_words, tested
+from equipoise.results.sentences import gap_sentence, lead, least, worse_off
+from equipoise.results.wording import (
+    compared_noun,
+    decided,
+    gap_size,
+    headline,
+    metric_words,
+    reference_words,
+    tested,
+)
 
 __all__ = ["answer"]
 
@@ -116,14 +123,11 @@ def _equivalence(result: AuditResult) -> str:
     within = decided(result, Decision.WITHIN_MARGIN)
     beyond = decided(result, Decision.DETECTED)
     asked = [finding for finding in result.findings if not finding.is_reference]
-    margin = result.details.get("margin")
-    size = number(margin)
-    if margin is not None and result.findings[0].estimand.scale != "ratio":
-        told = result.words.metrics.get(result.findings[0].estimand.metric)
-        size = f"{points(margin)} percentage points" if told and told.event else size
+    reference = reference_words(tested(result))
     sentence = (
-        f"The {metric_words(result)} is shown to be within {size} for {len(within)} of"
-        f" {len(asked)} groups"
+        f"The {metric_words(result)} is shown to be within"
+        f" {gap_size(result.details.get('margin'), result)} of {reference} for"
+        f" {len(within)} of {len(asked)} groups"
     )
     if beyond:
         sentence += f" and beyond it for {len(beyond)}"

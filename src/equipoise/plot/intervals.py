@@ -10,7 +10,7 @@ from equipoise.results.estimand import Estimand
 from equipoise.results.finding import Decision, Finding
 from equipoise.results.formats import interval, number, shortened
 from equipoise.results.sentences import LEADING, group_words, least
-from equipoise.results.wording import gap_metrics, question_words, reference_words
+from equipoise.results.wording import gap_metrics, in_points, question_words, reference_words
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -91,13 +91,11 @@ def forest(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes":
     estimand = result.findings[0].estimand if result.findings else Estimand("")
     ratio = estimand.scale == "ratio" and null == 1.0
     metrics = gap_metrics(result) or {estimand.metric: estimand.noun}
-    told = [result.words.metrics.get(metric) for metric in metrics]
-    shares = all(words is not None and words.event is not None for words in told)
-    unit = 100.0 if shares and not ratio else 1.0
+    unit = 100.0 if in_points(result) else 1.0
     edge = _edges([result.findings[k] for k in shown], null, ratio=ratio)
     for row, k in enumerate(shown):
         _line(axes, row, k, result.findings[k], edge, unit)
-    axes.axvline(null * unit, color="#444444", lw=0.8, zorder=0)
+    _null_line(axes, null * unit, lines)
     low, high = _tested_side(result, null)
     if low < high:
         axes.axvspan(low * unit, high * unit, color="#009E73", alpha=0.12, lw=0, gid="margin")
@@ -117,6 +115,15 @@ def forest(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes":
     axes.set_title(title, loc="left", fontsize="medium", parse_math=False)
     decision_legend(axes, {result.findings[k].decision for k in shown})
     return axes
+
+
+def _null_line(axes: "Axes", place: float, lines: int) -> None:
+    """Draw where there is no difference: beside every line, and through no name on a phone."""
+    if not narrow():
+        axes.axvline(place, color="#444444", lw=0.8, zorder=0)
+        return
+    for row in range(lines):
+        axes.plot([place, place], [row - 0.14, row + 0.14], color="#444444", lw=0.8, zorder=0)
 
 
 def lines_height(lines: int) -> float:

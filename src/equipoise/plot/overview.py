@@ -109,11 +109,19 @@ def _panel(axes: "Axes", result: "AuditResult", groups: Sequence[str], number: i
         finding = findings.get(group)
         entry = None if finding is None else result.details.value_of(finding)
         if finding is None or entry is None or entry["group_value"] is None or finding.n < LEADING:
+            few = finding is not None and finding.n < LEADING
+            words = f"fewer than {LEADING} rows" if few else "not tested"
+            across = axes.get_yaxis_transform()
+            axes.text(0.02, row, words, va="center", fontsize="x-small", transform=across)
             continue
         _cell(axes, row, finding, entry["group_value"], entry["target_value"], f"overview-{number}")
     axes.set_title(result.findings[0].estimand.noun, fontsize="medium", parse_math=False)
     axes.set_xlabel("per cent")
-    axes.margins(x=0.12)
+    # The numbers stand at the right of the longest bar.
+    low, high = axes.get_xlim()
+    ticks = [tick for tick in axes.get_xticks() if max(low, 0.0) <= tick <= min(high, 100.0)]
+    axes.set_xticks(ticks)
+    axes.set_xlim(low, high + 0.55 * (high - low))
 
 
 def _cell(
@@ -123,20 +131,24 @@ def _cell(
     if finding.is_reference:
         marker = "|"
     gid = f"{name}-{row}"
+    right = 100 * value
     if target is not None:
         axes.plot([100 * target] * 2, [row - 0.42, row + 0.42], color="#444444", lw=0.8)
+        right = max(right, 100 * target)
         if finding.ci is not None and None not in (finding.ci.low, finding.ci.high):
             both = (finding.ci.low, finding.ci.high)
             ends = [100 * min(max(target + end, 0.0), 1.0) for end in both if end is not None]
             axes.plot(ends, [row, row], color=colour, lw=1.8, gid=f"{gid}-interval")
+            right = max(right, *ends)
     shown = finding.decision is Decision.DETECTED
     face = colour if shown else "#FFFFFF"
     axes.plot(100 * value, row, marker, color=colour, mfc=face, mec=colour, ms=6.0, gid=gid)
     axes.annotate(
-        f"{100 * value:.1f}",
-        (100 * value, row),
-        xytext=(0, 5),
+        f"{100 * value:.1f}%  n {finding.n:,}",
+        (right, row),
+        xytext=(6, 0),
         textcoords="offset points",
-        ha="center",
+        va="center",
         fontsize="x-small",
+        gid=f"{gid}-value",
     )

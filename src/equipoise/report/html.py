@@ -22,6 +22,7 @@ from equipoise.results.estimand import Estimand
 from equipoise.results.finding import Finding
 from equipoise.results.question import load
 from equipoise.results.result import AuditResult
+from equipoise.results.sentences import share
 from equipoise.results.tables import footnotes
 
 __all__ = ["html_report"]
@@ -154,8 +155,9 @@ def _columns(result: AuditResult) -> list[Column]:
     """
     findings = result.findings
     known = [result.details.value_of(f) for f in findings]
-    own = [_number(entry and entry["group_value"]) for entry in known]
-    target = [_number(entry and entry["target_value"]) for entry in known]
+    shares = wording.in_points(result)
+    own = [_value(entry and entry["group_value"], shares=shares) for entry in known]
+    target = [_value(entry and entry["target_value"], shares=shares) for entry in known]
     raw = [Cell(text=formats.p_value(f.p_value_raw), value=f.p_value_raw) for f in findings]
     adjusted = [Cell(text=formats.p_value(f.p_value), value=f.p_value) for f in findings]
     low = [None if f.ci is None else f.ci.low for f in findings]
@@ -164,11 +166,17 @@ def _columns(result: AuditResult) -> list[Column]:
         _words("Estimand", [f.estimand.words for f in findings]),
         _words("Compared with", [f.reference for f in findings]),
         Column(name="n", cells=[_count(f) for f in findings]),
-        Column(name="Value", cells=own if any(known) else []),
-        Column(name="Reference value", cells=target if len(set(target)) > 1 else []),
-        Column(name="Estimate", cells=[_number(f.estimate) for f in findings]),
-        Column(name="Low", cells=_bounds(low, findings)),
-        Column(name="High", cells=_bounds(high, findings)),
+        Column(name="Share" if shares else "Value", cells=own if any(known) else []),
+        Column(name="Reference", cells=target if len(set(target)) > 1 else []),
+        Column(
+            name="Points" if shares else "Estimate",
+            cells=[
+                Cell(text=formats.estimate_words(f.estimate, shares=shares), value=f.estimate)
+                for f in findings
+            ],
+        ),
+        Column(name="Low", cells=_bounds(low, findings, shares=shares)),
+        Column(name="High", cells=_bounds(high, findings, shares=shares)),
         Column(name="p", cells=adjusted),
         Column(name="Unadjusted p", cells=raw if raw != adjusted else []),
         Column(name="Statistic", cells=[_number(f.statistic) for f in findings]),
@@ -192,9 +200,23 @@ def _number(value: float | None) -> Cell:
     return Cell(text=formats.number(value), value=value)
 
 
-def _bounds(values: list[float | None], findings: tuple[Finding, ...]) -> list[Cell]:
+def _value(value: float | None, *, shares: bool) -> Cell:
+    """Write the metric of a group: a share in per cent."""
+    if value is None or not shares:
+        return _number(value)
+    return Cell(text=share(value), value=value)
+
+
+def _bounds(
+    values: list[float | None], findings: tuple[Finding, ...], *, shares: bool
+) -> list[Cell]:
     return [
-        Cell(text="none" if value is None and finding.ci else formats.number(value), value=value)
+        Cell(
+            text="none"
+            if value is None and finding.ci
+            else formats.estimate_words(value, shares=shares),
+            value=value,
+        )
         for value, finding in zip(values, findings, strict=True)
     ]
 

@@ -1,6 +1,6 @@
 """How a person reads a number, an interval, a name and a decision."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from equipoise._numbers import number, p_value
 from equipoise.results.finding import ConfidenceInterval, Decision, Finding, JointTest
@@ -8,12 +8,14 @@ from equipoise.results.finding import ConfidenceInterval, Decision, Finding, Joi
 __all__ = [
     "count",
     "decision_word",
+    "estimate_words",
     "interval",
     "joint_line",
     "listed",
     "number",
     "p_value",
     "printable",
+    "short_points",
     "shortened",
     "with_article",
 ]
@@ -27,13 +29,27 @@ DECISION_WORDS = {
 }
 
 
-def interval(ci: ConfidenceInterval | None) -> str:
+def interval(ci: ConfidenceInterval | None, write: Callable[[float], str] = number) -> str:
     """Write an interval as ``[low, high]``; a side without bound is open."""
     if ci is None:
         return "-"
-    low = "(-inf" if ci.low is None else f"[{number(ci.low)}"
-    high = "inf)" if ci.high is None else f"{number(ci.high)}]"
+    low = "(-inf" if ci.low is None else f"[{write(ci.low)}"
+    high = "inf)" if ci.high is None else f"{write(ci.high)}]"
     return f"{low}, {high}"
+
+
+def short_points(value: float) -> str:
+    """Write percentage points with one decimal, or two where one would be a single digit."""
+    size = 100.0 * value
+    return f"{size:.1f}" if abs(size) >= 0.95 else f"{size:z.2f}"
+
+
+def estimate_words(value: float | None, *, shares: bool) -> str:
+    """Write an estimate: differences of shares with their sign, in percentage points."""
+    if value is None or not shares:
+        return number(value)
+    text = short_points(value)
+    return f"+{text}" if value > 0.0 and float(text) else text
 
 
 def decision_word(decision: Decision, words: Mapping[Decision, str] | None = None) -> str:
@@ -69,7 +85,7 @@ def printable(text: str) -> str:
 
 def count(finding: Finding) -> str:
     """Write the rows of a finding, unless they are too few to be told."""
-    return "withheld" if finding.withheld else f"{finding.n}"
+    return "withheld" if finding.withheld else f"{finding.n:,}"
 
 
 def joint_line(joint: JointTest) -> str:

@@ -1,34 +1,45 @@
 """A result as a table: text as wide as the terminal, and an HTML fragment for notebooks."""
 
 import html
+import re
 import shutil
 import sys
 import textwrap
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from io import StringIO
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from equipoise.results.finding import Decision, Finding, Note
 from equipoise.results.formats import (
     count,
     decision_word,
+    estimate_words,
     interval,
     joint_line,
     number,
     p_value,
     printable,
+    short_points,
 )
-from equipoise.results.wording import headline, parts_words
+from equipoise.results.sentences import share
+from equipoise.results.wording import headline, in_points, parts_words, question_words
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from equipoise.results.result import AuditResult
 
-__all__ = ["footnotes", "html_table", "table", "text_width"]
+__all__ = ["ALL", "MOST", "footnotes", "html_table", "table", "text_width"]
 
 WIDTH, WIDEST = 80, 160
-MOST = 60
+MOST = 20
 """Lines of one table; a result with more findings prints the ones that a reader looks for."""
+
+ALL = sys.maxsize
+"""As many lines as there are findings."""
 
 _URGENCY = {
     Decision.DETECTED: 0,
@@ -37,6 +48,8 @@ _URGENCY = {
     Decision.NOT_TESTED: 3,
     Decision.ESTIMATED: 4,
 }
+_GAP = 2
+"""Spaces between columns."""
 
 
 def text_width() -> int:
@@ -46,51 +59,245 @@ def text_width() -> int:
     return min(max(shutil.get_terminal_size((WIDTH, 24)).columns, 60), WIDEST)
 
 
-def table(result: "AuditResult") -> str:
-    """Return the result as text, as wide as the terminal, and of at most `MOST` findings."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Line:
+    """One line: the name, the cells after it, and what is told below."""
+
+    name: str
+    cells: tuple[str, ...] = ()
+    below: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Sheet:
+    """What is printed of a result, in text and in HTML alike."""
+
+    columns: tuple[str, ...]
+    lines: tuple[_Line, ...]
+    left_out: str
+    notes: tuple[Note, ...]
+
+
+def table(result: "AuditResult", *, most: int = MOST, more: str = "`to_frame()` has all") -> str:
+    """Return the result as text, as wide as the terminal.
+
+    Parameters
+    ----------
+    result : AuditResult
+        What to print.
+    most : int
+        Lines of the table; `ALL` for as many as there are findings.
+    more : str
+        Where a reader finds the rest.
+
+    Returns
+    -------
+    str
+        The question and its answer in a sentence, a line for each finding, the joint test, and
+        the notes.
+    """
     width = text_width()
-    shown, left_out = _shown(result)
+    sheet = _sheet(result, most, more)
+    parts = [*_title(result, width), _text(sheet, width)]
+    if sheet.left_out:
+        parts += ["", *textwrap.wrap(sheet.left_out, width)]
+    if result.joint is not None:
+        parts += ["", *textwrap.wrap(joint_line(result.joint), width)]
+    if sheet.notes:
+        parts.append("")
+    for k, note in enumerate(sheet.notes, start=1):
+        parts += textwrap.wrap(f"[{k}] {note.message}", width, subsequent_indent="    ")
+    return printable("\n".join(parts))
+
+
+def html_table(result: "AuditResult") -> str:
+    """Return the result as an HTML fragment of at most `MOST` findings; text is escaped."""
+    sheet = _sheet(result, MOST, "`to_frame()` has all")
+    right = "style='text-align:right'"
+    head = "".join(
+        f"<th scope='col' {right if 0 < k < len(sheet.columns) - 1 else _LEFT}>"
+        f"{html.escape(name)}</th>"
+        for k, name in enumerate(sheet.columns)
+    )
+    body = "".join(_html_line(line, len(sheet.columns)) for line in sheet.lines)
+    rest = f"<p>{html.escape(sheet.left_out)}</p>" if sheet.left_out else ""
+    title = "".join(f"<p>{html.escape(text)}</p>" for text in _facts(result))
+    joint = "" if result.joint is None else f"<p>{html.escape(joint_line(result.joint))}</p>"
+    items = "".join(f"<li>{html.escape(note.message)}</li>" for note in sheet.notes)
+    return (
+        f"<div class='equipoise'>{title}<table>"
+        f"<caption {_LEFT}>{html.escape(question_words(result))}</caption>"
+        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{rest}{joint}"
+        f"<ol>{items}</ol></div>"
+    )
+
+
+_LEFT = "style='text-align:left'"
+
+
+def _html_line(line: _Line, width: int) -> str:
+    name = f"<th scope='row' {_LEFT}>{html.escape(line.name)}</th>"
+    cells = "".join(
+        f"<td style='text-align:{'left' if k == len(line.cells) - 1 else 'right'}'>"
+        f"{html.escape(cell)}</td>"
+        for k, cell in enumerate(line.cells)
+    )
+    if not line.cells:
+        name = f"<th scope='rowgroup' colspan='{width}' {_LEFT}>{html.escape(line.name)}</th>"
+    row = f"<tr>{name}{cells}</tr>"
+    if line.below:
+        row += f"<tr><td colspan='{width}' {_LEFT}>{html.escape(line.below)}</td></tr>"
+    return row
+
+
+def _sheet(result: "AuditResult", most: int, more: str) -> _Sheet:
+    """Choose the findings to print, and write their cells."""
+    shown, left_out = _shown(result, most, more)
     marks, notes = footnotes(shown)
-    header = ("group", "estimate", "interval", "p", "n", "decision")
-    times = Counter(finding.group for finding in shown.findings)
-    rows = [header] + [
-        (
-            f"{name}, {finding.estimand}" if times[finding.group] > 1 else name,
-            number(finding.estimate),
-            interval(finding.ci),
+    shares = in_points(result)
+    values = [result.details.value_of(finding) for finding in shown.findings]
+    rates = shares and any(value is not None for value in values)
+    levels = {f.ci.confidence_level for f in shown.findings if f.ci is not None}
+    columns = (
+        "group",
+        *(("share",) if rates else ()),
+        "points" if shares else "estimate",
+        f"{100 * levels.pop():g}% interval" if len(levels) == 1 else "interval",
+        "p",
+        "n",
+        "decision",
+    )
+    heading = ""
+    lines: list[_Line] = []
+    withheld: list[str] = []
+    for (above, name), finding, value, mark in zip(
+        _names(shown.findings), shown.findings, values, marks, strict=True
+    ):
+        if finding.withheld and finding.decision is not Decision.DETECTED:
+            withheld.append(mark)
+            continue
+        if above != heading:
+            lines.append(_Line(name=above))
+        heading = above
+        own = None if value is None else value["group_value"]
+        cells = (
+            *(("-" if own is None else share(own),) if rates else ()),
+            estimate_words(finding.estimate, shares=shares),
+            interval(finding.ci, short_points if shares else number),
             p_value(finding.p_value),
             count(finding),
             decision_word(finding.decision, result.question.words) + mark,
         )
-        for name, finding, mark in zip(
-            _compared(shown.findings), shown.findings, marks, strict=True
-        )
-    ]
-    widths = [max(len(row[k]) for row in rows) for k in range(len(header))]
-    spare = width - sum(widths[1:]) - 2 * (len(widths) - 1)
-    widths[0] = min(widths[0], max(spare, 12))
-    lines = _title(result, width)
-    beside = [""] + [parts_words(finding, result) for finding in shown.findings]
-    for row, more in zip(rows, beside, strict=True):
-        name, *rest = row
-        cells = [cell.rjust(size) for cell, size in zip(rest[:-1], widths[1:-1], strict=True)]
-        parts = textwrap.wrap(name, widths[0], break_long_words=False) or [""]
-        if max(map(len, parts)) > widths[0]:
-            # A word that does not fit has a line of its own; none is broken in the middle.
-            lines += textwrap.wrap(name, width, break_long_words=True)
-            parts = [""]
-        lines.append("  ".join([parts[0].ljust(widths[0]), *cells, rest[-1]]).rstrip())
-        lines += [f"  {part}" for part in parts[1:]]
-        lines += textwrap.wrap(more, width - 4, initial_indent="    ", subsequent_indent="    ")
-    if left_out:
-        lines += ["", *textwrap.wrap(left_out, width)]
-    if result.joint is not None:
-        lines += ["", *textwrap.wrap(joint_line(result.joint), width)]
-    if notes:
-        lines.append("")
-    for k, note in enumerate(notes, start=1):
-        lines += textwrap.wrap(f"[{k}] {note.message}", width, subsequent_indent="    ")
-    return printable("\n".join(lines))
+        lines.append(_Line(name=name, cells=cells, below=parts_words(finding, result)))
+    if withheld:
+        groups = "1 group" if len(withheld) == 1 else f"{len(withheld)} groups"
+        words = f"withheld{''.join(dict.fromkeys(withheld))}"
+        lines.append(_Line(name=groups, cells=(*["-"] * (len(columns) - 2), words)))
+    return _Sheet(columns=columns, lines=tuple(lines), left_out=left_out, notes=tuple(notes))
+
+
+def _names(findings: Sequence[Finding]) -> list[tuple[str, str]]:
+    """Return the heading and the name of each line.
+
+    Where groups have several lines, the group or the estimand is the heading: whichever is repeated
+    less often.
+    """
+    groups = _compared(findings)
+    estimands = [finding.estimand.words for finding in findings]
+    if not _repeated(findings):
+        return [("", name) for name in groups]
+    if _runs(estimands) < _runs(groups):
+        return [(above, f"  {name}") for above, name in zip(estimands, groups, strict=True)]
+    return [(above, f"  {name}") for above, name in zip(groups, estimands, strict=True)]
+
+
+def _runs(names: Sequence[str]) -> int:
+    return 1 + sum(one != other for one, other in pairwise(names))
+
+
+def _repeated(findings: Sequence[Finding]) -> bool:
+    """Whether groups have several lines, so that their name stands above them."""
+    return max(Counter(finding.group for finding in findings).values(), default=1) > 1
+
+
+def _text(sheet: _Sheet, width: int) -> str:
+    """Draw the table; names are wrapped, numbers never."""
+    from rich.cells import cell_len
+
+    def sizes() -> list[int]:
+        rows = [sheet.columns, *((line.name, *line.cells) for line in sheet.lines if line.cells)]
+        return [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
+
+    if "share" in sheet.columns and sum(sizes()) + _GAP * (len(sizes()) - 1) > width:
+        # The gap is what was asked: where there is no room for both, the share is left out.
+        sheet = _without(sheet, sheet.columns.index("share"))
+    first, *rest = sizes()
+    spare = width - sum(rest) - _GAP * len(rest)
+    return _drawn(sheet, [min(first, max(spare, 12)), *rest], width)
+
+
+def _without(sheet: _Sheet, place: int) -> _Sheet:
+    """Leave out a column."""
+    columns = sheet.columns[:place] + sheet.columns[place + 1 :]
+    lines = tuple(
+        replace(line, cells=line.cells[: place - 1] + line.cells[place:]) for line in sheet.lines
+    )
+    return replace(sheet, columns=columns, lines=lines)
+
+
+def _drawn(sheet: _Sheet, sizes: Sequence[int], width: int) -> str:
+    """Return the lines of a sheet in columns of these sizes, by rich.
+
+    A name that two lines of its column do not hold has a line of the whole table.
+    """
+    from rich.console import Console, Group
+    from rich.padding import Padding
+    from rich.text import Text
+
+    grid = _grid(sizes)
+    grid.add_row(*map(Text, sheet.columns))
+    parts: list[Table | Text | Padding] = [grid]
+    for line in sheet.lines:
+        name = _wrapped(printable(line.name), sizes[0])
+        beside = bool(line.cells) and 0 < len(name) <= 2
+        if not beside:
+            parts += [Text(printable(line.name)), grid := _grid(sizes)]
+        if line.cells:
+            grid.add_row(Text("\n".join(name) if beside else ""), *map(Text, line.cells))
+        if line.below:
+            parts += [Padding(Text(line.below), (0, 0, 0, 4)), grid := _grid(sizes)]
+    stream = StringIO()
+    wide = max(width, sum(sizes) + _GAP * (len(sizes) - 1))
+    console = Console(file=stream, width=wide, color_system=None, force_terminal=False)
+    console.print(Group(*(part for part in parts if getattr(part, "row_count", 1))))
+    return "\n".join(text.rstrip() for text in stream.getvalue().splitlines())
+
+
+def _grid(sizes: Sequence[int]) -> "Table":
+    """Return an empty table in columns of these sizes: the first and the last begin at the left."""
+    from rich.table import Table
+
+    grid = Table.grid(padding=(0, _GAP, 0, 0))
+    for k, size in enumerate(sizes):
+        inner = 0 < k < len(sizes) - 1
+        grid.add_column(width=size, justify="right" if inner else "left", no_wrap=inner)
+    return grid
+
+
+def _wrapped(name: str, width: int) -> list[str]:
+    """Break a name into lines, between words or else after a sign; none if that is too wide."""
+    from rich.cells import cell_len
+
+    indent = name[: len(name) - len(name.lstrip())]
+    for between in (r"(?<= )", r"(?<=[ =])", r"(?<=[ =\-_/,.])"):
+        lines = [indent]
+        for piece in re.split(between, name[len(indent) :]):
+            if cell_len((lines[-1] + piece).rstrip()) > width and lines[-1].strip():
+                lines.append(f"{indent}  ")
+            lines[-1] += piece
+        if max(cell_len(line.rstrip()) for line in lines) <= width:
+            return [line.rstrip() for line in lines]
+    return []
 
 
 def _compared(findings: Sequence[Finding]) -> list[str]:
@@ -104,78 +311,39 @@ def _compared(findings: Sequence[Finding]) -> list[str]:
     ]
 
 
-def html_table(result: "AuditResult") -> str:
-    """Return the result as an HTML fragment of at most `MOST` findings; text is escaped."""
-    shown, left_out = _shown(result)
-    marks, notes = footnotes(shown)
-    folded = len(result.lines) < len(result.findings)
-    more = ("beside",) if folded else ()
-    head = "".join(
-        f"<th scope='col'>{name}</th>"
-        for name in ("group", "estimand", "estimate", "interval", "p", "n", "decision", *more)
-    )
-    body = "".join(
-        "<tr>"
-        + "".join(
-            f"<td>{html.escape(cell)}</td>"
-            for cell in (
-                name,
-                *_html_cells(finding, mark, result),
-                *([parts_words(finding, result)] if folded else []),
-            )
-        )
-        + "</tr>"
-        for name, finding, mark in zip(
-            _compared(shown.findings), shown.findings, marks, strict=True
-        )
-    )
-    rest = f"<p>{html.escape(left_out)}</p>" if left_out else ""
-    title = "".join(f"<p>{html.escape(line)}</p>" for line in _title(result) if line)
-    joint = "" if result.joint is None else f"<p>{html.escape(joint_line(result.joint))}</p>"
-    items = "".join(f"<li>{html.escape(note.message)}</li>" for note in notes)
-    return (
-        f"<div class='equipoise'>{title}<table><thead><tr>{head}</tr></thead>"
-        f"<tbody>{body}</tbody></table>{rest}{joint}<ol>{items}</ol></div>"
-    )
+def _shown(result: "AuditResult", most: int, more: str) -> tuple["AuditResult", str]:
+    """Return the result with the findings to print, and a sentence on the others.
 
-
-def _shown(result: "AuditResult") -> tuple["AuditResult", str]:
-    """Return the result with the findings to print, and a sentence on the others."""
+    What was detected comes first where a group has one line; lines of one group stay together, and
+    both keep the order of the findings: that of bins and of scores.
+    """
     findings = result.lines
-    if len(findings) <= MOST:
-        return replace(result, findings=findings), ""
 
     def urgency(k: int) -> tuple[int, float, int]:
         p = findings[k].p_value
         return _URGENCY[findings[k].decision], 2.0 if p is None else p, k
 
-    chosen = sorted(sorted(range(len(findings)), key=urgency)[:MOST])
+    chosen = sorted(sorted(range(len(findings)), key=urgency)[:most])
+    if not _repeated(findings):
+        chosen.sort(key=lambda k: findings[k].decision is not Decision.DETECTED)
+    rest = len(findings) - len(chosen)
     sentence = (
-        f"{MOST} of {len(findings)} findings are shown: what was detected first, then the smallest"
-        " p-values. `to_frame()` has all."
+        f"\u2026 {rest} more of {len(findings)} findings: {more}. Those above are what was"
+        " detected, then the smallest p-values."
     )
-    return replace(result, findings=tuple(findings[k] for k in chosen)), sentence
+    return replace(result, findings=tuple(findings[k] for k in chosen)), sentence if rest else ""
 
 
-def _html_cells(finding: Finding, mark: str, result: "AuditResult") -> tuple[str, ...]:
+def _facts(result: "AuditResult") -> tuple[str, str, str]:
     return (
-        finding.estimand,
-        number(finding.estimate),
-        interval(finding.ci),
-        p_value(finding.p_value),
-        count(finding),
-        decision_word(finding.decision, result.question.words) + mark,
+        f"{result.audit}: {result.method}; n = {result.n:,}; alpha = {result.alpha:g}",
+        f"Null: {result.null}",
+        headline(result),
     )
 
 
-def _title(result: "AuditResult", width: int = WIDTH) -> list[str]:
-    title = f"{result.audit}: {result.method}; n = {result.n}; alpha = {result.alpha:g}"
-    return [
-        *textwrap.wrap(title, width),
-        *textwrap.wrap(f"Null: {result.null}", width),
-        *textwrap.wrap(headline(result), width),
-        "",
-    ]
+def _title(result: "AuditResult", width: int) -> list[str]:
+    return [line for text in _facts(result) for line in textwrap.wrap(text, width)] + [""]
 
 
 def footnotes(result: "AuditResult") -> tuple[list[str], list[Note]]:

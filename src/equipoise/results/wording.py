@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from equipoise._typing import Multiplicity
 from equipoise.results.finding import Decision, Finding
 from equipoise.results.formats import decision_word, interval, listed, number, p_value, shortened
-from equipoise.results.sentences import LEADING, group_words, least
+from equipoise.results.sentences import LEADING, group_words, least, points
 
 if TYPE_CHECKING:
     from equipoise.results.result import AuditResult
@@ -18,7 +18,9 @@ __all__ = [
     "estimated",
     "finding_words",
     "gap_metrics",
+    "gap_size",
     "headline",
+    "in_points",
     "joint_detected",
     "joint_p",
     "largest",
@@ -188,6 +190,21 @@ def compared_noun(result: "AuditResult", groups: str) -> str:
 def gap_metrics(result: "AuditResult") -> dict[str, str]:
     """Return the metrics whose gaps are compared, and what each is called."""
     return {f.estimand.metric: f.estimand.noun for f in result.findings if f.estimand.kind == "gap"}
+
+
+def in_points(result: "AuditResult") -> bool:
+    """Whether estimates are differences of shares of people, which are told in points."""
+    told = [result.words.metrics.get(finding.estimand.metric) for finding in result.findings]
+    scales = {finding.estimand.scale for finding in result.findings}
+    rates = all(words is not None and words.event is not None for words in told)
+    return bool(told) and rates and "ratio" not in scales
+
+
+def gap_size(value: float | None, result: "AuditResult") -> str:
+    """Write the size of a gap in the unit of the result: points, where shares are compared."""
+    if value is None or not in_points(result):
+        return number(value)
+    return f"{points(value)} percentage points"
 
 
 def metric_words(result: "AuditResult") -> str:

@@ -23,8 +23,11 @@ def test_text_shows_what_was_detected_and_says_how_many_are_left_out(result):
     lines = [line for line in table.splitlines() if line.startswith("town=")]
     assert len(result.findings) == 100
     assert len(lines) == tables.MOST
-    assert lines == sorted(lines)
-    assert "60 of 100 findings are shown" in text
+    found = [line for line in lines if line.endswith(" detected") and "not detected" not in line]
+    others = lines[len(found) :]
+    assert found
+    assert lines == [*sorted(found), *sorted(others)]
+    assert "80 more of 100 findings: `to_frame()` has all" in text
     for finding in result.findings:
         if finding.decision is Decision.DETECTED:
             assert any(line.startswith(f"{finding.group} ") for line in lines)
@@ -33,7 +36,13 @@ def test_text_shows_what_was_detected_and_says_how_many_are_left_out(result):
 def test_the_notebook_table_is_cut_alike(result):
     page = result._repr_html_()
     assert page.count("<tr>") == tables.MOST + 1
-    assert "60 of 100 findings are shown" in page
+    assert "80 more of 100 findings" in page
+
+
+def test_every_line_is_printed_when_all_are_asked_for(result):
+    text = tables.table(result, most=tables.ALL)
+    assert text.count("\ntown=") == 100
+    assert "more of" not in text
 
 
 def test_the_frame_has_every_finding(result):
@@ -44,4 +53,4 @@ def test_the_frame_has_every_finding(result):
 def test_a_short_result_is_shown_whole(rng):
     data = {"town": ["a", "b"] * 50, "said_yes": rng.integers(2, size=100)}
     text = str(eq.Audit(data, group="town", y_pred="said_yes").disparity("selection_rate"))
-    assert "are shown" not in text
+    assert "more of" not in text

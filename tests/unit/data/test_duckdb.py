@@ -1,6 +1,8 @@
 """The embedded engine reads the files it was given, says why it cannot, and does nothing else."""
 
 import datetime as dt
+import subprocess
+import sys
 
 import narwhals as nw
 import numpy as np
@@ -199,3 +201,17 @@ def test_dates_with_two_digit_years_stay_words(tmp_path):
     file.write_text("g,p\n" + "13-02-26,1\n14-02-26,0\n" * 20)
     audit = eq.Audit(file, group="g", y_pred="p")
     assert audit.table.schema["g"] == nw.String
+
+
+def test_a_plain_script_ends_without_a_word_on_stderr():
+    script = """
+import equipoise as eq
+counts = eq.datasets.load_compas_counts()
+audit = eq.Audit(counts, group="sex", y_pred="high_risk", count="count")
+print(audit.disparity("selection_rate"))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=120
+    )
+    assert "sex=Female" in done.stdout
+    assert done.stderr == ""

@@ -59,12 +59,14 @@ def test_what_is_within_its_margin_beyond_it_and_open_is_counted():
         margin=0.05,
     )
     assert (
-        "The false positive rate is shown to be within 5.0 percentage points for 1 of 3 groups and"
-        " beyond it for 1; for 1 the data do not settle it." in said(certified)
+        "The false positive rate is shown to be within 5.0 percentage points of the population for"
+        " 1 of 3 groups and beyond it for 1; for 1 the data do not settle it." in said(certified)
     )
     ratio = Estimand("fpr", "gap", scale="ratio", noun="false positive rate")
     within = line("a", 1.0, 0.9, 1.1, decision=Decision.WITHIN_MARGIN, estimand=ratio)
-    assert "within 0.2 for 1 of 1 groups." in said(gaps(within, audit="certify", margin=0.2))
+    assert "within 0.2 of the population for 1 of 1 groups." in said(
+        gaps(within, audit="certify", margin=0.2)
+    )
 
 
 def test_what_was_not_shown_and_not_asked_is_said():

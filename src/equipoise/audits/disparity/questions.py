@@ -13,6 +13,7 @@ from equipoise.results.sentences import LEADING, lead_sentence
 from equipoise.results.wording import (
     compared_noun,
     decided,
+    gap_size,
     joint_detected,
     joint_p,
     level,
@@ -217,7 +218,7 @@ def _certify(result: AuditResult) -> str:
 
 
 def _tolerance(result: AuditResult) -> str:
-    """Write what a flagged group exceeds: ``more than 0.05 above the population``."""
+    """Write what a flagged group exceeds: ``more than 5.0 percentage points above``."""
     details = details_of(result.details, DisparityDetails)
     reference = reference_words(tested(result))
     side = {"greater": "above", "less": "below"}.get(str(details.alternative))
@@ -228,18 +229,18 @@ def _tolerance(result: AuditResult) -> str:
         return f"{bound.get(side or '', either)} times that of {reference}"
     if side is None:
         side = "away from" if details.margin else "apart from"
-    by = f"more than {number(details.margin)} " if details.margin else ""
+    by = f"more than {gap_size(details.margin, result)} " if details.margin else ""
     return f"{by}{side} {reference}"
 
 
 def _margin(result: AuditResult) -> str:
-    """Write what a certified group lies in: ``within 0.05 of the population``."""
+    """Write what a certified group lies in: ``within 5.0 percentage points``."""
     details = details_of(result.details, DisparityDetails)
     reference = reference_words(tested(result))
     if result.findings[0].estimand.scale == "ratio":
         low, high = details.bounds or (None, None)
         return f"between {number(low)} and {number(high)} times {reference}"
-    return f"within {number(details.margin)} of {reference}"
+    return f"within {gap_size(details.margin, result)} of {reference}"
 
 
 DISPARITY = Question(

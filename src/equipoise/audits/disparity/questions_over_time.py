@@ -10,6 +10,7 @@ from equipoise.results.question import Question, Section
 from equipoise.results.result import AuditResult
 from equipoise.results.wording import (
     decided,
+    gap_size,
     joint_detected,
     joint_p,
     level,
@@ -266,20 +267,21 @@ def _compare(result: AuditResult) -> str:
     grown = _of_kind(result, "gap growth", Decision.DETECTED)
     if grown:
         widest = max(grown, key=lambda finding: finding.estimate or 0.0)
-        limit = f"by more than {number(details.margin)} " if details.margin else ""
+        limit = f"by more than {gap_size(details.margin, result)} " if details.margin else ""
         sentences.append(
             f"{len(grown)} {'gap' if len(grown) == 1 else 'gaps'} grew {limit}"
-            f"(most: {shortened(widest.group)}, {number(widest.estimate)})"
+            f"(most: {shortened(widest.group)}, {gap_size(widest.estimate, result)})"
         )
     return "; ".join(sentences)
 
 
 def _gate(result: AuditResult, gate: dict[str, Any]) -> str:
-    margin = number(gate["margin"])
+    margin = gap_size(gate["margin"], result)
     if gate["within"]:
         largest = ""
         if gate["bound"] is not None:
-            largest = f" (largest bound {number(gate['bound'])}, {shortened(str(gate['worst']))})"
+            bound = gap_size(gate["bound"], result)
+            largest = f" (largest bound {bound}, {shortened(str(gate['worst']))})"
         return (
             f"Within the margin: no group's gap in {metric_words(result)} grew by more than"
             f" {margin}{largest}"
@@ -296,12 +298,12 @@ def _gate(result: AuditResult, gate: dict[str, Any]) -> str:
         return (
             f"Not shown to be within the margin: {shortened(str(untested[0]))}"
             + (f" and {len(untested) - 1} more" if len(untested) > 1 else "")
-            + f" could not be tested (largest bound of the others {number(gate['bound'])},"
+            + f" could not be tested (largest bound of the others {gap_size(gate['bound'], result)},"
             f" {shortened(str(gate['worst']))})"
         )
     return (
         f"Not within the margin: for {shortened(str(gate['worst']))} growth up to"
-        f" {number(gate['bound'])} cannot be excluded, where {margin} is tolerated"
+        f" {gap_size(gate['bound'], result)} cannot be excluded, where {margin} is tolerated"
     )
 
 
@@ -320,7 +322,7 @@ def _changed(result: AuditResult, details: CompareDetails) -> str:
         most = max(moved, key=lambda finding: abs(finding.estimate or 0.0))
         return (
             f"{len(moved)} of {len(tested)} gaps in {metric} changed {between}{test}, most for"
-            f" {shortened(most.group)}, by {number(most.estimate)}"
+            f" {shortened(most.group)}, by {gap_size(most.estimate, result)}"
         )
     if joint_detected(result):
         return f"Gaps in {metric} changed {between}{test}; no single group is shown to have moved"
@@ -351,7 +353,8 @@ def _monitor(result: AuditResult) -> str:
             known = f"; the average gap of every group is within the margin of {details.margin:g}"
         elif widths and len(widths) == len(tested(result)):
             known = (
-                f"; the average gap of every group lies within {number(max(widths))} of"
+                f"; the average gap of every group lies within"
+                f" {gap_size(max(widths), result)} of"
                 f" {details.reference}"
             )
         return f"No alarm in {batches}{known}; this does not show that there is no gap"

@@ -6,9 +6,10 @@ from typing import Any, TypedDict
 from equipoise.results.assumptions import Assumption
 from equipoise.results.details import Details, details_of
 from equipoise.results.finding import Decision
-from equipoise.results.formats import number, p_value, shortened
+from equipoise.results.formats import number, p_value
 from equipoise.results.question import Question, Section
 from equipoise.results.result import AuditResult
+from equipoise.results.sentences import group_words, points
 from equipoise.results.wording import decided, joint_detected, joint_p, largest, value
 
 __all__ = [
@@ -193,7 +194,7 @@ def _predictive_parity(result: AuditResult) -> str:
     differing = [f for f in decided(result, Decision.DETECTED) if f.estimand.kind != "order"]
     p = joint_p(result)
     test = "" if p is None else f" (global test p {p_value(p)})"
-    size = _average_words(details)
+    size = _average_words(result, details)
     order = _order_words(result, details)
     if not (joint_detected(result) or differing):
         start = f"{size}; n" if size else "N"
@@ -209,7 +210,7 @@ def _predictive_parity(result: AuditResult) -> str:
     return f"{start}he same score does not mean the same in every group{test}{order}"
 
 
-def _average_words(details: ParityDetails) -> str:
+def _average_words(result: AuditResult, details: ParityDetails) -> str:
     """Say how large the largest average difference is, before any p-value."""
     average = details.average
     if average is None:
@@ -220,19 +221,25 @@ def _average_words(details: ParityDetails) -> str:
     ends = " to ".join(_points(end, details) for end in (low, high))
     unit = " points" if details.binary else ""
     return (
-        f"At equal scores the mean outcome of {shortened(average['group'])} is"
-        f" {_points(abs(estimate), details)}{unit} {side} that of {shortened(what)}"
+        f"At equal scores the mean outcome of {_people(average['group'], result)} is"
+        f" {_points(abs(estimate), details)}{unit} {side} that of {_people(what, result)}"
         f" ({100 * details.confidence_level:g}% interval of the difference {ends}; average over the"
         " scores)"
         if average["reference"]
-        else f"The mean outcome of {shortened(average['group'])} is"
+        else f"The mean outcome of {_people(average['group'], result)} is"
         f" {_points(abs(estimate), details)}{unit} {side} {what}"
         f" ({100 * details.confidence_level:g}% interval of the difference {ends})"
     )
 
 
 def _points(number_of: float, details: ParityDetails) -> str:
-    return number(100.0 * number_of if details.binary else number_of)
+    return points(number_of) if details.binary else number(number_of)
+
+
+def _people(name: str, result: AuditResult) -> str:
+    """Name a group of the details as the findings know it."""
+    known = {str(name): name for f in result.findings for name in (f.group, f.reference)}
+    return group_words(known.get(name, name), result.words)
 
 
 def _order_words(result: AuditResult, details: ParityDetails) -> str:
@@ -244,7 +251,7 @@ def _order_words(result: AuditResult, details: ParityDetails) -> str:
         number(ends[0]) if ends[0] == ends[1] else f"{number(ends[0])} to {number(ends[1])}"
         for ends in (found["scores_low"], found["scores_high"])
     )
-    groups = [shortened(found[name]) for name in ("group_high", "group_low")]
+    groups = [_people(found[name], result) for name in ("group_high", "group_low")]
     gap = _points(found["gap"], details) + (" points" if details.binary else "")
     return (
         f"; order is reversed: {groups[0]} with scores {high} have an outcome {gap} below that of"

@@ -422,7 +422,7 @@ def test_a_reader_sees_effect_prediction_error_correction_and_what_remains(data,
     assert len(lines) == 6
     assert "predicted" in lines[0]
     assert "subtract" in text
-    assert "beside" in result._repr_html_()
+    assert result._repr_html_().count(">effect ") == 6
     assert len(result.lines) == 6
     k = result.details["group"].index("g=c")
     y, t, member = data["y"], data["t"], data["g"] == "c"
