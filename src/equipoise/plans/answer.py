@@ -6,6 +6,7 @@ from equipoise._names import GroupName
 from equipoise.plans.dossier import Check, Dossier
 from equipoise.plans.gate import Outcome, outcome
 from equipoise.results.finding import Decision, Finding
+from equipoise.results.formats import number
 from equipoise.results.question import questions
 from equipoise.results.result import AuditResult
 from equipoise.results.sentences import gap_sentence, lead, least, worse_off
@@ -124,9 +125,13 @@ def _equivalence(result: AuditResult) -> str:
     beyond = decided(result, Decision.DETECTED)
     asked = [finding for finding in result.findings if not finding.is_reference]
     reference = reference_words(tested(result))
+    bounds = result.details.bounds
+    if result.findings[0].estimand.scale == "ratio" and bounds is not None:
+        margin = f"between {number(bounds[0])} and {number(bounds[1])} times that of {reference}"
+    else:
+        margin = f"within {gap_size(result.details.get('margin'), result)} of {reference}"
     sentence = (
-        f"The {metric_words(result)} is shown to be within"
-        f" {gap_size(result.details.get('margin'), result)} of {reference} for"
+        f"The {metric_words(result)} is shown to be {margin} for"
         f" {len(within)} of {len(asked)} groups"
     )
     if beyond:

@@ -309,9 +309,13 @@ def _gap_checks(drafted: Draft) -> list[tuple[str, dict[str, Any]]]:
             (f"Which {who} differ in {words}? False flags are controlled.", name | options)
         )
     if "y_pred" in drafted.roles:
-        asked = "Is every group shown to be within 10 percentage points? The margin is yours."
-        options = {"question": "certify", "metric": "selection_rate", "margin": 0.1}
-        tables.append((asked, options | single))
+        # Ten points would be much of a rare decision and little of a common one.
+        asked = (
+            "Is every group's rate shown to be between 0.8 and 1.25 times that of everybody? The"
+            " margin is yours."
+        )
+        options = {"question": "certify", "metric": "selection_rate"}
+        tables.append((asked, options | {"scale": "ratio", "margin": 0.2} | single))
     return tables
 
 

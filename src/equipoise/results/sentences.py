@@ -51,7 +51,9 @@ def share(value: float) -> str:
 def points(value: float) -> str:
     """Write a difference of shares in percentage points."""
     size = 100.0 * value
-    return f"{size:.1f}" if size == 0.0 or abs(size) >= 0.95 else f"{size:.2g}"
+    if size == 0.0 or abs(size) >= 0.95:
+        return f"{size:.1f}"
+    return f"{size:.2f}" if abs(size) >= 0.095 else f"{size:.2g}"
 
 
 def group_words(name: str, words: Words) -> str:

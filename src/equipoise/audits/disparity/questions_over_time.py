@@ -298,8 +298,8 @@ def _gate(result: AuditResult, gate: dict[str, Any]) -> str:
         return (
             f"Not shown to be within the margin: {shortened(str(untested[0]))}"
             + (f" and {len(untested) - 1} more" if len(untested) > 1 else "")
-            + f" could not be tested (largest bound of the others {gap_size(gate['bound'], result)},"
-            f" {shortened(str(gate['worst']))})"
+            + " could not be tested (largest bound of the others"
+            f" {gap_size(gate['bound'], result)}, {shortened(str(gate['worst']))})"
         )
     return (
         f"Not within the margin: for {shortened(str(gate['worst']))} growth up to"
