@@ -365,5 +365,5 @@ def test_the_bound_of_a_few_people_is_not_told():
     assert told.details["gate"]["bound"] is None
     assert headline(told).startswith(
         "Not shown to be within the margin: for g=tiny, whose numbers are withheld, growth by more"
-        " than 0.1 cannot be excluded"
+        " than 10.0 percentage points cannot be excluded"
     )
