@@ -98,6 +98,10 @@ CASES = {
         "treatment_effects",
         {"measure": "difference", "ranking": "autoc", "n_repeats": 0, "rng": 1},
     ),
+    "treatment effects, priced": (
+        "treatment_effects",
+        {"measure": "difference", "budget": 0.4, "n_repeats": 0, "rng": 1},
+    ),
     "policy": ("policy", {"budget": 0.4, "rng": 1}),
     "policy by a threshold": ("policy", {"threshold": 0.2, "cost": 0.1, "rng": 1}),
     "treatment effects, split": (

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from sklearn.linear_model import LinearRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
 
 import equipoise as eq
 from equipoise.moments import CellMoments
@@ -32,7 +32,8 @@ def rows():
         LinearRegression().fit(x[train & (t == a), None], y[train & (t == a)]).predict(x[:, None])
         for a in (0, 1)
     ]
-    table = {"x": x, "t": t, "y": y, "mu0": mu[0], "mu1": mu[1], "f": mu[1] - mu[0]}
+    e = LogisticRegression().fit(x[train, None], t[train]).predict_proba(x[:, None])[:, 1]
+    table = {"x": x, "t": t, "y": y, "e": e, "mu0": mu[0], "mu1": mu[1], "f": mu[1] - mu[0]}
     table = {name: values[~train] for name, values in table.items()}
     return table | {"g": np.arange(2_000) % 2}
 
@@ -46,6 +47,18 @@ def test_errors_of_groups_are_means_of_prediction_minus_doubly_robust_outcome(ro
     assert_allclose(found["B"], VALUES["error"], atol=0.01)
     assert_allclose(found["tau"], VALUES["effect"], atol=0.01)
     assert min(found["B_se"]) > 0.05
+
+
+def test_their_outcome_is_the_doubly_robust_score(rows):
+    """Common quantity: the score whose means are effects, with their nuisance models."""
+    t, y, f = rows["t"], rows["y"], rows["f"]
+    score = f + t * (y - rows["mu1"]) / rows["e"]
+    score -= (1 - t) * (y - rows["mu0"]) / (1 - rows["e"])
+    groups = [rows["g"] == k for k in (0, 1)]
+    assert_allclose([score[own].mean() for own in groups], VALUES["effect"], rtol=1e-10)
+    assert_allclose([(f - score)[own].mean() for own in groups], VALUES["error"], rtol=1e-9)
+    assert_allclose(score.mean(), VALUES["ate"], rtol=1e-10)
+    assert_allclose(np.polyfit(f, score, 1)[0], VALUES["slope"], rtol=1e-9)
 
 
 def test_slopes_agree_within_a_standard_error(rows):

@@ -152,6 +152,8 @@ QUESTIONS = {
             "adjust": st.sampled_from(["bh", "max_t", "none"]),
             "rest": st.just("pooled"),
             "ranking": st.sampled_from(["autoc", "qini"]),
+            "budget": st.sampled_from([0.2, 0.7]),
+            "method": st.sampled_from(["default", "paper"]),
         },
     ),
     "policy": st.one_of(

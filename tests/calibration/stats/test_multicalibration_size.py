@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from calibration import segment_designs
 from equipoise.stats.scores.multicalibration import ResidualCells, multicalibration_test
 from support.rates import assert_at_least, assert_at_most, assert_rate
 
@@ -32,6 +33,14 @@ def cells(rng, n, shape, shift=0.0, *, parity=False):
 
 
 SLOW = pytest.mark.slow
+
+
+@SLOW
+@pytest.mark.parametrize("hypothesis", ["calibration", "parity"])
+@pytest.mark.parametrize("design", segment_designs.DESIGNS)
+def test_true_scores_of_few_clusters_are_not_rejected_too_often(rng, design, hypothesis):
+    rate, _ = segment_designs.simulate(rng, segment_designs.DESIGNS[design], hypothesis, 100)
+    assert_at_most(round(100 * rate), 100, 0.05)
 
 
 @pytest.mark.parametrize(

@@ -137,7 +137,11 @@ def multicalibration(
             for k, name in enumerate(every.names)
         ),
         joint=_joint(found, hypothesis, alpha),
-        notes=(*dropped_notes(cells.dropped), *_multiplicity(int(found.tested.sum()))),
+        notes=(
+            *dropped_notes(cells.dropped),
+            *_refuted(cells, hypothesis),
+            *_multiplicity(int(found.tested.sum())),
+        ),
         details=SegmentDetails(
             hypothesis=hypothesis,
             depth=depth,
@@ -171,6 +175,7 @@ def _declared(table: Table, hypothesis: CalibrationHypothesis) -> Sums:
     counted = [
         Quantity("other", "y_true", (y != 0.0) & (y != 1.0)),
         Quantity("outside", "y_score", outside),
+        Quantity("refuted", "y_score", ((s == 0.0) & (y == 1.0)) | ((s == 1.0) & (y == 0.0))),
     ]
     part = (s * N_BINS).floor().cast(nw.Int64)
     return table.sums(
@@ -183,7 +188,7 @@ def _declared(table: Table, hypothesis: CalibrationHypothesis) -> Sums:
 
 
 def _check_values(cells: CellMoments) -> None:
-    other, outside = cells.sums.sum(axis=0)
+    other, outside, _ = cells.sums.sum(axis=0)
     if other:
         raise DataError(f"`y_true` must be 0 or 1 here; {other:.0f} rows have other values.")
     if outside:
@@ -311,6 +316,18 @@ def _joint(
         statistic=float(np.nanmax(found.statistic)),
         p_value=p,
     )
+
+
+def _refuted(cells: CellMoments, hypothesis: CalibrationHypothesis) -> tuple[Note, ...]:
+    """Say that scores which claim certainty are wrong: no test by chance can weigh them."""
+    *_, rows = cells.sums.sum(axis=0)
+    if not rows or hypothesis != "calibration":
+        return ()
+    message = (
+        f"{rows:.0f} rows have a score of 0 or 1 and the other outcome. A score that claims"
+        " certainty is refuted by one such row, whatever the tests of segments say."
+    )
+    return (Note(code="refuted-certainty", message=message),)
 
 
 def _multiplicity(n: int) -> tuple[Note, ...]:

@@ -44,6 +44,10 @@ __all__ = [
 ]
 
 
+MOST_DEALT = 10_000_000
+"""Copies of rows that are dealt out one by one."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorrectionPrice:
     """What one rule buys and costs, on data that it has not seen.
@@ -184,19 +188,23 @@ class ExperimentRows:
             The part of each.
         """
         rows, unit = self.rows, self.rows.unit
-        values = (self.scores.score, self.predicted, self.outcome, rows.weight)
-        if unit is None:
-            order = np.lexsort([np.round(x, 12) for x in values])
-        else:
-            sums = [np.bincount(unit, rows.mass * x) for x in values]
-            order = np.lexsort([np.round(x, 12) for x in sums])
-        if unit is not None or np.all(rows.count == 1.0):
+        size = np.bincount(self.group, rows.count)[self.group]
+        arm = np.asarray(self.treated, np.float64)
+        # Only proportions of weights count.
+        weight = rows.weight / rows.weight.mean()
+        values = (self.scores.score, self.predicted, self.outcome, weight, arm, size)
+        if unit is not None:
+            sums = [np.bincount(unit, weight * rows.count * x) for x in values]
+            order = np.lexsort([np.round(x, 9) for x in sums])
             part = np.empty(len(order), dtype=np.int64)
             part[order] = rng.permutation(np.arange(len(order)) % N_FOLDS)
-            return self, part if unit is None else part[unit]
-        copies = rng.multinomial(
-            rows.count[order].astype(np.int64), np.full(N_FOLDS, 1.0 / N_FOLDS)
-        )
+            return self, part[unit]
+        order = np.lexsort([np.round(x, 9) for x in values])
+        copies = _dealt(rows.count[order].astype(np.int64), rng)
+        if len(copies) == int(copies.sum()):
+            part = np.empty(len(order), dtype=np.int64)
+            part[order] = copies.argmax(axis=1)
+            return self, part
         place, part = np.nonzero(copies)
         index, count = order[place], copies[place, part].astype(np.float64)
         own = replace(self.scores[index], mass=rows.weight[index] * count)
@@ -238,6 +246,17 @@ class ExperimentRows:
             n_strata=self.n_strata,
         )
         return found.tested, np.stack([found.error, found.error_se])
+
+
+def _dealt(count: IntArray, rng: np.random.Generator) -> IntArray:
+    """Deal copies of rows out to ten parts, (n, 10): as many rows would be, written out."""
+    total = int(count.sum())
+    if total > MOST_DEALT:
+        # Of so many the parts are alike in law, and cheaper to draw.
+        return rng.multinomial(count, np.full(N_FOLDS, 1.0 / N_FOLDS))
+    hand = rng.permutation(np.resize(np.arange(N_FOLDS, dtype=np.uint8), total))
+    place = np.repeat(np.arange(len(count)), count) * N_FOLDS + hand
+    return np.bincount(place, minlength=len(count) * N_FOLDS).reshape(-1, N_FOLDS)
 
 
 _PLAIN: dict[EffectMeasure, str] = {"relative": "control", "difference": "mean"}

@@ -79,6 +79,17 @@ def test_a_segment_of_few_people_is_not_tested_and_says_so(table):
     assert found["sex=m & age=young"].decision == "not detected"
 
 
+def test_scores_that_claim_certainty_are_refuted_by_one_row(table):
+    sure = (table["score"] > 0.4).astype(float)
+    wrong = int(np.sum(sure != table["y"]))
+    result = audit(table | {"score": sure}).multicalibration(rng=0)
+    assert {f.decision.value for f in result.findings} == {"not tested"}
+    (note,) = (note for note in result.notes if note.code == "refuted-certainty")
+    assert note.message.startswith(f"{wrong} rows")
+    parity = audit(table | {"score": sure}).multicalibration(hypothesis="parity", rng=0)
+    assert "refuted-certainty" not in {note.code for note in parity.notes}
+
+
 def test_what_cannot_be_tested_is_named(table):
     rare = table["sex"].copy()
     rare[:12] = "x"
