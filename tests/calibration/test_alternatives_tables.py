@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import integrate, special
 
+import equipoise as eq
 from equipoise.audits.improvement.unlabelled import outcome_utility
 from equipoise.stats.improvement.candidates import (
     CandidateLines,
@@ -601,3 +602,68 @@ def test_the_estimate_is_too_large_as_often_as_too_small(rng, spread, rho):
         naive += seen[best] > truth[best]
     assert_rate(high, reps, 0.5, below=0.05, above=0.02)
     assert naive > 0.55 * reps
+
+
+def two_attributes(rng, n, *, closed):
+    """Status quo favours race 0 by .15 and sex 0 by .1; the candidate closes the first gap.
+
+    Of the second gap it closes the share `closed`; both decide by lot, so accuracy does not matter.
+    """
+    race, sex = (rng.random(n) < 0.4).astype(int), (rng.random(n) < 0.5).astype(int)
+    now = 0.4 - 0.15 * race - 0.1 * sex
+    then = 0.4 - 0.1 * (1 - closed) * sex
+    return {
+        "race": np.array(["r0", "r1"])[race],
+        "sex": np.array(["s0", "s1"])[sex],
+        "y": (rng.random(n) < 0.5).astype(int),
+        "now": (rng.random(n) < now).astype(int),
+        "then": (rng.random(n) < then).astype(int),
+    }
+
+
+OPTIONS = {
+    "accuracy": "accuracy",
+    "fairness": "selection_rate",
+    "accuracy_of": "population",
+    "accuracy_loss": 0.5,
+    "inference": "analytic",
+}
+
+
+@pytest.mark.parametrize("kind", ["attribute", "held attribute"])
+def test_size_of_attributes_apart(rng, kind):
+    """The gap of sex is at its limit: unchanged, or .01 larger where that much is tolerated."""
+    reps, n, hits = 400, 1500, 0
+    held = kind == "held attribute"
+    more = {"delta_fairness": {"race": 0.0}} if held else {}
+    for _ in range(reps):
+        table = two_attributes(rng, n, closed=-0.1 if held else 0.0)
+        result = eq.Audit(table, group=["race", "sex"], y_true="y", y_pred="now").improvability(
+            "then",
+            **OPTIONS,
+            **more,
+            attributes="separately",
+            higher_group={"race": "r0", "sex": "s0"},
+        )
+        hits += result.joint.p_value <= 0.05
+    assert_rate(hits, reps, 0.05)
+
+
+def test_size_of_each_gap(rng):
+    """Four groups: two gaps to the reference close, the third stays."""
+    reps, n, hits = 400, 1500, 0
+    for _ in range(reps):
+        group = rng.integers(4, size=n)
+        now = np.array([0.5, 0.3, 0.3, 0.4])[group]
+        then = np.array([0.5, 0.5, 0.5, 0.4])[group]
+        table = {
+            "g": np.array(["a", "b", "c", "d"])[group],
+            "y": (rng.random(n) < 0.5).astype(int),
+            "now": (rng.random(n) < now).astype(int),
+            "then": (rng.random(n) < then).astype(int),
+        }
+        result = eq.Audit(table, group="g", y_true="y", y_pred="now").improvability(
+            "then", **OPTIONS, gap="each", reference="a", higher_group="g=a"
+        )
+        hits += result.joint.p_value <= 0.05
+    assert_rate(hits, reps, 0.05, below=0.02)
