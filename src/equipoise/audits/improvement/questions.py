@@ -215,10 +215,13 @@ def improvability_headline(result: AuditResult) -> str:
             f"None of the {details.n_candidates} listed alternatives meets the requirement (joint"
             f" {1 - result.alpha:.0%}). This says nothing about alternatives not listed"
         )
+    who = "it"
+    if details.n_candidates:
+        who = "the first in order" if details.critical is None else "the most certain"
     limit = _open_words(details) or {
-        "data": "; it does better on the rows that judge it, and more data may settle it",
-        "search": "; it does no better itself, and another search may",
-        "margin": "; it is about equally accurate: state a tolerated loss (`accuracy_loss`)",
+        "data": f"; {who} does better on the rows that judge it, and more data may settle it",
+        "search": f"; {who} does no better itself, and another search may",
+        "margin": f"; {who} is about equally accurate: state a tolerated loss (`accuracy_loss`)",
     }.get(details.limit or "", "")
     asked, reached = details.delta_fairness, details.deltas.get("fairness")
     if isinstance(asked, float) and reached is not None and 0.0 < reached < asked:
