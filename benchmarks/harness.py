@@ -44,6 +44,8 @@ REPEATS = 3
 SOURCE = str(Path(__file__).parents[1] / "src")
 sys.path.insert(0, SOURCE)
 os.environ["PYTHONPATH"] = SOURCE
+# Threads of BLAS that wait do so at full speed, and more of it the busier the machine.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 @dataclass(frozen=True, kw_only=True)

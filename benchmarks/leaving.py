@@ -50,6 +50,16 @@ QUESTIONS = {
     ),
     "predictive_parity": ({"group": "sex"}, lambda audit: audit.predictive_parity(rng=1)),
     "marginal_outcome": ({"group": "sex"}, lambda audit: audit.marginal_outcome(0.5)),
+    "score_quality": ({"group": "sex"}, lambda audit: audit.score_quality(rng=1)),
+    "multicalibration": ({}, lambda audit: audit.multicalibration()),
+    "policy": (
+        {"treatment": "arm", "effect_pred": "effect"},
+        lambda audit: audit.policy(budget=0.3),
+    ),
+    "disparity by empirical likelihood": (
+        {},
+        lambda audit: audit.disparity("mean_score", method="el"),
+    ),
     "discover": ({}, lambda audit: audit.discover("error_rate")),
 }
 

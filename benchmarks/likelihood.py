@@ -49,7 +49,7 @@ def rows() -> list[Row]:
     return [
         compare(
             "empirical likelihood intervals and tests, 1,000,000 rows, 100 groups",
-            measure(ours, prepare, repeats=1),
+            measure(ours, prepare),
             measure(emplike, prepare, repeats=1),
             peer="statsmodels emplike by group",
             target="50x faster, the method that was asked for",

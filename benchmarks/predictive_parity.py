@@ -14,11 +14,11 @@ import pyarrow.parquet as pq
 from harness import close, compare, measure, show
 
 import equipoise as eq
-from equipoise.stats.scores.cells import ScoreCells, influence_moments
+from equipoise.stats.scores.cells import LinearBlock, ScoreCells, influence_moments
 from equipoise.stats.scores.kernel import (
     GRID_LEVELS,
+    curve_block,
     difference_block,
-    group_curve_block,
     kernel_regression,
     smoother,
 )
@@ -48,6 +48,13 @@ def two_thousand():
     return y, score, np.quantile(score, GRID_LEVELS)
 
 
+def of_group(k, block):
+    """Influence values of the curve of group k; rows of the other group have none."""
+    parts = [np.zeros_like(block.coefficient), np.zeros_like(block.coefficient)]
+    parts[k] = block.coefficient
+    return LinearBlock(np.concatenate(parts), np.concatenate([block.centre, block.centre]))
+
+
 def ours(inputs):
     """Sums over bins of the score, one sparse product with the users."""
     y, score, group, user, points = inputs
@@ -55,7 +62,7 @@ def ours(inputs):
     mass, total = cells.sums()
     lines = [smoother(points, cells.support, m, BANDWIDTH) for m in mass]
     raw = [smoother(points, cells.support, m, BANDWIDTH, degree=0) for m in mass]
-    blocks = [group_curve_block(k, lines[k], points, cells.support, total) for k in (0, 1)]
+    blocks = [of_group(k, curve_block(lines[k], points, cells.support, total[k])) for k in (0, 1)]
     blocks.append(difference_block(raw, points, cells.support, total))
     variance = np.diag(influence_moments(cells, blocks).covariance)
     estimate = [fit.level @ t for fit, t in zip(lines, total, strict=True)]

@@ -33,7 +33,8 @@ resident memory of the whole process, interpreter and inputs included; *ratio* i
 peer over CPU seconds of equipoise, both from the same run on the same machine. Where two programs
 compute the same thing, the benchmark first asserts that their numbers agree. The *load* below each
 table is the number of other processes that wanted a core when its measurements began; with more
-than a few, seconds and CPU seconds grow and ratios vary.
+than a few, seconds and CPU seconds grow and ratios vary. From 18 November 2026 on, BLAS has one
+thread on both sides: threads that wait for others are counted as CPU seconds.
 """
 
 

@@ -1,10 +1,10 @@
 """Spark on two cores: ten million rows, against the same GROUP BY written by hand in Spark SQL.
 
-One session does all the work, after one run of each query that is not timed. CPU seconds are those
-of this process, of the Java machine and of the workers; peak MB is the largest resident memory of
-the Java machine plus that of this process. The query by hand for parity brings the sums of every
-score in 4,096 bins, and asks nothing of them; with users it brings the sums of every user in every
-bin as far as one row.
+One session does all the work, after a run of each on a million rows that is not timed. CPU seconds
+are those of this process, of the Java machine and of the workers; peak MB is the largest resident
+memory of the Java machine plus that of this process. The query by hand for parity brings the sums
+of every score in 4,096 bins, and asks nothing of them; with users it brings the sums of every user
+in every bin as far as one row.
 """
 
 import os
@@ -15,10 +15,9 @@ from statistics import median
 from harness import Measurement, Row, compare, show
 from sessions import path
 
-N, SMALL = 10_000_000, 1_000_000
+SMALL, LARGE = 1_000_000, 10_000_000
 COLUMNS = ("age", "sex", "race")
 BIN = "cast(floor(score * 4096) as int)"
-REPEATS = 3
 
 
 def session():
@@ -74,11 +73,10 @@ def _peak_mb() -> float:
     return total
 
 
-def timed(work) -> Measurement:
-    """Run once, then three times on the clock."""
-    work()
+def timed(work, repeats: int) -> Measurement:
+    """Run some times on the clock."""
     runs = []
-    for _ in range(REPEATS):
+    for _ in range(repeats):
         cpu, start = _cpu(), time.perf_counter()
         value = work()
         runs.append((time.perf_counter() - start, _cpu() - cpu))
@@ -86,7 +84,7 @@ def timed(work) -> Measurement:
         seconds=median(run[0] for run in runs),
         cpu=median(run[1] for run in runs),
         peak_mb=_peak_mb(),
-        repeats=REPEATS,
+        repeats=repeats,
         value=value,
     )
 
@@ -95,26 +93,26 @@ def _same(ours, theirs):
     assert ours == theirs, (ours, theirs)
 
 
-def _rows(n: int, target: str = "") -> list[Row]:
+def _cases(n: int):
+    """Return what is asked of a file of n rows, and the query by hand."""
     import equipoise as eq
 
     spark = session()
     frame = spark.read.parquet(path(n))
     frame.createOrReplaceTempView("sessions")
     keys = ", ".join((*COLUMNS, "y", "yhat"))
+    labels = {"group": list(COLUMNS), "y_true": "y", "y_pred": "yhat"}
+    scores = {"group": "sex", "y_true": "y", "y_score": "score"}
 
     def disparity():
-        roles = {"group": list(COLUMNS), "y_true": "y", "y_pred": "yhat"}
-        return eq.Audit(frame, **roles).disparity("fpr").n
+        return eq.Audit(frame, **labels).disparity("fpr").n
 
     def counted():
         found = spark.sql(f"SELECT {keys}, count(*) AS n FROM sessions GROUP BY {keys}").collect()
         return sum(row["n"] for row in found)
 
-    roles = {"group": "sex", "y_true": "y", "y_score": "score"}
-
     def parity():
-        return eq.Audit(frame, **roles).predictive_parity(rng=1).n
+        return eq.Audit(frame, **scores).predictive_parity(rng=1).n
 
     def binned():
         sums = "count(*) AS n, sum(y), sum(score)"
@@ -122,7 +120,7 @@ def _rows(n: int, target: str = "") -> list[Row]:
         return sum(row["n"] for row in found)
 
     def user_parity():
-        audit = eq.Audit(frame, **roles, cluster="user_id")
+        audit = eq.Audit(frame, **scores, cluster="user_id")
         return audit.predictive_parity(unit="cluster", rng=1).n
 
     def by_user():
@@ -130,25 +128,29 @@ def _rows(n: int, target: str = "") -> list[Row]:
         whole = f"SELECT sum(n) AS n, sum(y * y) AS s FROM ({inner} GROUP BY 1, 2, 3)"
         return spark.sql(whole).collect()[0]["n"]
 
-    peer = "the GROUP BY by hand in Spark SQL"
-    cases = [
-        (f"disparity of 107 subgroups, {n:,} rows", disparity, counted, "sums"),
-        (f"predictive parity, {n:,} rows", parity, binned, "sums"),
-        (f"predictive parity, {n:,} rows of {n // 5:,} users", user_parity, by_user, "users"),
-    ]
+    return {
+        f"disparity of 107 subgroups, {n:,} rows": (disparity, counted),
+        f"predictive parity, {n:,} rows": (parity, binned),
+        f"predictive parity, {n:,} rows of {n // 5:,} users": (user_parity, by_user),
+    }
+
+
+def _rows(n: int, target: str = "", repeats: int = 3) -> list[Row]:
+    for pair in _cases(SMALL).values():
+        for work in pair:
+            work()
     found = []
-    for words, ours, theirs, kind in cases:
-        found.append(
-            compare(
-                words,
-                timed(ours),
-                timed(theirs),
-                peer=peer,
-                target=target if kind == "sums" else "",
-                same=_same,
-            )
+    for words, (ours, theirs) in _cases(n).items():
+        row = compare(
+            words,
+            timed(ours, repeats),
+            timed(theirs, repeats),
+            peer="the GROUP BY by hand in Spark SQL",
+            target=target,
+            same=_same,
         )
-        print(found[-1], flush=True)
+        print(row, flush=True)
+        found.append(row)
     return found
 
 
@@ -157,7 +159,7 @@ def rows() -> list[Row]:
 
 
 def large_rows() -> list[Row]:
-    return _rows(N, "within 1.5x")
+    return _rows(LARGE, "within 1.5x", repeats=1)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import narwhals as nw
 import numpy as np
 
-from equipoise._checks import check_integer
+from equipoise._checks import check_integer, nearest
 from equipoise.audits.asking import declare
 from equipoise.data.cells import Cells, identity, kinds_of, read_cells, withheld
 from equipoise.data.fingerprint import fingerprint
@@ -57,7 +57,8 @@ def cells(
     questions : list of str or mapping, optional
         What will be asked: names of questions, or as in a plan, for instance
         ``{"question": "disparity", "given": ["job"]}``. By default `disparity`, `flag`, `certify`
-        and `impact_ratios`. Each is about every metric, if it is about a metric at all.
+        and `impact_ratios`. Each is about every metric, if it is about a metric at all, unless it
+        names its own: ``{"question": "disparity", "metric": ["tpr", "fpr"]}`` is one family.
     path : str, optional
         Write them to this file, in parquet.
     suppress_below : int, default 10
@@ -89,13 +90,15 @@ def cells(
     names, asked = _names(metrics), _asked(OF_METRICS if questions is None else questions)
     if not table.roles.group:
         raise InvalidParameterError("cells are those of groups; pass `group` to `Audit`.")
-    answers = _answers(self, names, asked, whole=questions is not None)
+    view = copy.copy(self)
+    view.table = copy.copy(table)
+    view.table.only_sums = True
+    answers = _answers(view, names, asked, whole=questions is not None)
     keys = tuple(dict.fromkeys(key for sums in answers for key in sums.keys))
     sizes, places = _finest(table, answers, keys)
     hidden = withheld(list(sizes), np.array([fewest for fewest, _ in sizes.values()]), limit)
     lost = [label for label, gone in zip(sizes, hidden.tolist(), strict=True) if gone]
     if lost:
-        view = copy.copy(self)
         gone = [rows for label in lost for rows in places[label]]
         view.table = table.with_frame(
             table.frame.filter(~nw.any_horizontal(*gone, ignore_nulls=True))
@@ -163,8 +166,15 @@ def _answers(
     found: dict[Sums, CellMoments] = {}
     for name, options in asked:
         function = find_question(name).function
-        about = [{"metric": metric} for metric in metrics]
-        for metric in about if "metric" in inspect.signature(function).parameters else [{}]:
+        known = [option for option in inspect.signature(function).parameters if option != "self"]
+        for option in options:
+            if option not in known:
+                raise InvalidParameterError(
+                    f"`{name}` has no option {option!r}.{nearest(option, known)}"
+                )
+        own = "metric" in options or "metric" not in known
+        about = [{}] if own else [{"metric": metric} for metric in metrics]
+        for metric in about:
             sums, rows = _asked_for(declare(function, audit, **metric, **options))
             if rows and whole:
                 raise InvalidParameterError(

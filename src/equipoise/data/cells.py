@@ -22,7 +22,7 @@ from equipoise._checks import quoted, shown
 from equipoise._typing import BoolArray, FloatArray, IntArray
 from equipoise._version import __version__
 from equipoise.data.roles import Roles
-from equipoise.data.table import NotInCellsError, Rows, Sums, Table
+from equipoise.data.table import NO_ROWS, NotInCellsError, Rows, Sums, Table
 from equipoise.exceptions import DataError, InvalidParameterError
 from equipoise.moments import (
     MONOMIALS,
@@ -433,6 +433,7 @@ class CellTable(Table):
         kinds = {name: getattr(pa, _KINDS[kind])() for name, kind in cells.kinds.items()}
         super().__init__(pa.schema(kinds).empty_table(), cells.roles)
         self.cells = cells
+        self.only_sums = True
         self._every_key = self.keys
 
     @property
@@ -444,9 +445,7 @@ class CellTable(Table):
     def kept(self, need: Sums | Rows) -> CellMoments | NotInCellsError:
         """Return what the file holds; the columns of the groups may be fewer than its own."""
         if isinstance(need, Rows):
-            return NotInCellsError(
-                "needs rows, and a file of cells has none. Ask it where the rows are."
-            )
+            return NotInCellsError(NO_ROWS)
         found = self.cells.answers.get(identity(need) or "")
         if found is None:
             found = self._rolled_up(need)

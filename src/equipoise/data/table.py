@@ -23,6 +23,7 @@ from equipoise.moments import CellMoments
 
 __all__ = [
     "KEY",
+    "NO_ROWS",
     "Needs",
     "NotInCellsError",
     "Quantity",
@@ -37,6 +38,9 @@ KEY = "__eq_key"
 
 class NotInCellsError(InvalidParameterError):
     """A question needs what a file of cells does not hold; the message goes on after its name."""
+
+
+NO_ROWS = "needs rows, and a file of cells has none. Ask it where the rows are."
 
 
 def label_combinations(roles: tuple[str, ...]) -> list[tuple[int, ...]]:
@@ -134,10 +138,17 @@ class Table(RoleColumns):
         """What has been asked before."""
         self.sent: dict[Sums, tuple[Sent, ...]] = {}
         """The queries that were sent for it."""
+        self.only_sums = False
+        """Whether no row may be read, because none is there or will be."""
 
     def kept(self, need: "Sums | Rows") -> "CellMoments | EquipoiseError | None":  # noqa: ARG002
         """Return what is known without a scan, or why it never will be; None here."""
         return None
+
+    def check_rows(self) -> None:
+        """Raise if there are no rows to read, or none may be read."""
+        if self.only_sums:
+            raise NotInCellsError(NO_ROWS)
 
     @property
     def withheld(self) -> tuple[int, int, int]:

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.linear_model import LogisticRegression
 from typer.testing import CliRunner
 
 import equipoise as eq
@@ -17,6 +18,7 @@ from equipoise.cli.app import app
 from equipoise.data.cells import METADATA, identity, read_cells, withheld
 from equipoise.data.table import Quantity
 from equipoise.exceptions import DataError, InvalidParameterError
+from equipoise.results.question import questions
 
 ROLES = {"group": ["race", "sex"], "y_true": "repaid", "y_pred": "approved"}
 METRICS = ["selection_rate", "tpr", "accuracy"]
@@ -65,7 +67,7 @@ def alike(first, second):
                 assert b[name] == value, name
 
 
-EXPERIMENT = ROLES | {"treatment": "arm", "effect_pred": "effect"}
+EXPERIMENT = ROLES | {"treatment": "arm", "effect_pred": "effect", "y_score": "score"}
 OF_CELLS = {
     "given": ("disparity", {"given": ["job"]}),
     "flag given": ("flag", {"given": ["job"], "margin": 0.05}),
@@ -77,6 +79,31 @@ OF_CELLS = {
     "monitor": ("monitor", {"time": "week"}),
     "effects": ("treatment_effects", {"measure": "difference", "n_repeats": 0}),
     "inequality": ("inequality", {"benefits": "speicher"}),
+    "several metrics": ("disparity", {"metric": ["selection_rate", "tpr"]}),
+    "lowest": ("disparity", {"reference": "lowest"}),
+    "all together": ("disparity", {"simultaneous": True, "scale": "ratio"}),
+    "segments": ("multicalibration", {}),
+    "survey": ("disparity", {"reference": "rest"}, {"strata": "job", "weight": "weight"}),
+    "counted": ("disparity", {}, {"count": "week"}),
+    "arms of people": (
+        "treatment_effects",
+        {"measure": "difference", "n_repeats": 0},
+        {"cluster": "person"},
+    ),
+}
+OF_ROWS = {
+    "discover": {},
+    "policy": {"budget": 0.3},
+    "predictive_parity": {},
+    "marginal_outcome": {"threshold": 0.5},
+    "score_quality": {},
+    "improvability": {
+        "candidate": "before",
+        "accuracy": "accuracy",
+        "fairness": "selection_rate",
+        "n_resamples": 200,
+    },
+    "drop_table": {"estimator": LogisticRegression(), "features": ["week"]},
 }
 
 
@@ -107,9 +134,12 @@ def test_the_merged_cells_of_a_random_partition_are_the_table(seed, n_sites, que
 @settings(max_examples=2)
 @given(seed=st.integers(0, 10_000), n_sites=st.integers(2, 3))
 def test_every_question_about_cells_is_answered_from_merged_cells(question, seed, n_sites):
-    name, options = OF_CELLS[question]
+    name, options, *more = OF_CELLS[question]
+    roles = EXPERIMENT | (more[0] if more else {})
     table = people(seed, n=600)
-    about = {} if name in {"treatment_effects", "inequality"} else {"metric": "selection_rate"}
+    about = {"metric": "selection_rate"}
+    if name in {"treatment_effects", "inequality", "multicalibration"} or "metric" in options:
+        about = {}
     merged = eq.merge(
         *(
             site.cells(
@@ -117,18 +147,35 @@ def test_every_question_about_cells_is_answered_from_merged_cells(question, seed
                 questions=[{"question": name, **options}],
                 suppress_below=1,
             )
-            for site in sites_of(table, n_sites, seed, **EXPERIMENT)
+            for site in sites_of(table, n_sites, seed, by=roles.get("cluster"), **roles)
         )
     )
-    there, here = eq.Audit.from_cells(merged), eq.Audit(table, **EXPERIMENT)
+    there, here = eq.Audit.from_cells(merged), eq.Audit(table, **roles)
     alike(getattr(there, name)(**about, **options), getattr(here, name)(**about, **options))
 
 
-@pytest.mark.parametrize("question", [{"question": "discover"}, "predictive_parity"])
-def test_what_needs_rows_cannot_be_written(question):
-    audit = eq.Audit(people(), y_score="score", features="job", **ROLES)
-    with pytest.raises(InvalidParameterError, match="needs rows, and none are written"):
-        audit.cells(metrics="error_rate", questions=[question])
+def test_every_question_is_one_of_cells_or_one_of_rows():
+    from_cells = {name for name, *_ in OF_CELLS.values()} | {"flag", "certify", "impact_ratios"}
+    assert from_cells | {*OF_ROWS} | {"necessity"} == {*questions()}
+    assert not from_cells & {*OF_ROWS}
+
+
+@pytest.mark.parametrize("question", OF_ROWS)
+def test_what_needs_rows_is_neither_written_nor_asked_of_cells(question):
+    audit = eq.Audit(people(), features=["week", "before"], **EXPERIMENT)
+    options = OF_ROWS[question] | ({"metric": "error_rate"} if question == "discover" else {})
+    with pytest.raises(InvalidParameterError, match=f"^`{question}` needs rows, and"):
+        audit.cells(metrics="error_rate", questions=[{"question": question, **options}])
+    there = eq.Audit.from_cells(audit.cells(metrics="error_rate", suppress_below=1))
+    with pytest.raises(InvalidParameterError, match=f"^`{question}` needs (rows|sums)"):
+        getattr(there, question)(**options)
+
+
+def test_an_option_that_a_question_does_not_have_is_named():
+    with pytest.raises(InvalidParameterError, match=r"`disparity` has no option 'givn'\. Did"):
+        eq.Audit(people(), **ROLES).cells(
+            metrics="tpr", questions=[{"question": "disparity", "givn": ["job"]}]
+        )
 
 
 def test_bands_of_equal_shares_need_rows_to_be_cut():

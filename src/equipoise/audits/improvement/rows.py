@@ -396,6 +396,7 @@ def read_decisions(
     DecisionRows
         Rows of a Spark DataFrame are counted there if they can be.
     """
+    table.check_rows()
     roles = table.roles
     if features and not roles.features:
         raise InvalidParameterError(

@@ -559,7 +559,9 @@ def _from_rows(units: Units, design: _Design) -> tuple[float, str]:
     theta = design.theta
     atom = design.atom[units.cell]
     used = np.flatnonzero((atom >= 0) & ((units.u != 0.0) | (units.w != 0.0)))
-    order = used[np.argsort(atom[used], kind="stable")]
+    # Small whole numbers are sorted by their digits, in one pass.
+    small = atom[used].astype(np.min_scalar_type(design.n_atoms))
+    order = used[np.argsort(small, kind="stable")]
     u, w, atom = units.u[order], units.w[order], atom[order]
     count = None if units.count is None else units.count[order]
     name = "el" if design.known else "influence_el"

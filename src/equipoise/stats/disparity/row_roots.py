@@ -52,26 +52,6 @@ class Units:
     unit: IntArray | None = None
     count: FloatArray | None = None
 
-    def take(self, rows: IntArray) -> "Units":
-        """Return some of the rows, in an order.
-
-        Parameters
-        ----------
-        rows : array of int
-            Their numbers.
-
-        Returns
-        -------
-        Units
-        """
-        return Units(
-            u=self.u[rows],
-            w=self.w[rows],
-            cell=self.cell[rows],
-            unit=None if self.unit is None else self.unit[rows],
-            count=None if self.count is None else self.count[rows],
-        )
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowRoots:
@@ -118,12 +98,21 @@ class RowRoots:
         size = membership.shape[0]
         # Small whole numbers are sorted by their digits, in one pass.
         small = units.cell.astype(np.min_scalar_type(size))
-        ranked = units.take(np.argsort(small, kind="stable"))
-        start = np.concatenate([[0], np.cumsum(np.bincount(ranked.cell, minlength=size))])
-        w = ranked.w
+        order = np.argsort(small, kind="stable")
+        sizes = np.bincount(units.cell, minlength=size)
+        start = np.concatenate([[0], np.cumsum(sizes)])
+        w = units.w
+        alike = bool(np.all(w == w[:1]))
+        ranked = Units(
+            u=units.u[order],
+            w=w if alike else w[order],
+            cell=np.arange(size).repeat(sizes),
+            unit=None if units.unit is None else units.unit[order],
+            count=None if units.count is None else units.count[order],
+        )
         series = None
         many = 0 < _LEAST * np.count_nonzero(np.diff(start)) <= len(w)
-        if many and ranked.unit is None and w[0] != 0.0 and np.all(w == w[0]):
+        if many and alike and ranked.unit is None and w[0] != 0.0:
             series = CellSeries.of(ranked.u / w[0], start, count=ranked.count)
         return cls(
             units=ranked,
@@ -137,6 +126,8 @@ class RowRoots:
     @property
     def means(self) -> bool:
         """Whether the metric is a plain mean of independent rows: one constant denominator."""
+        if self.series is not None:
+            return True
         w = self.units.w[self.units.w != 0.0]
         return self.units.unit is None and bool(np.all(w == w[:1]))
 
