@@ -85,9 +85,10 @@ def table(n):
 
 
 def measured(opened, roles, ask):
-    """Return how many rows, or numbers from partitions, came back."""
+    """Return how many rows, or numbers from partitions, came back; None where it was refused."""
     import equipoise as eq
     from equipoise.data import spark
+    from equipoise.exceptions import InvalidParameterError
 
     left = []
     collect, send = nw.LazyFrame.collect, spark.collected
@@ -105,6 +106,8 @@ def measured(opened, roles, ask):
     nw.LazyFrame.collect, spark.collected = counting, counting_parts
     try:
         result = ask(eq.Audit(opened, **(ROLES | roles)))
+    except InvalidParameterError:
+        return None, False
     finally:
         nw.LazyFrame.collect, spark.collected = collect, send
     return sum(left), "rows-brought" in {note.code for note in result.notes}
@@ -127,7 +130,7 @@ def markdown() -> str:
         spark = [spark_session().createDataFrame(table(n)).cache() for n in SIZES]
         for name, (roles, ask) in QUESTIONS.items():
             found = [measured(rows, roles, ask) for rows in (*there, *spark)]
-            counts = " | ".join(f"{rows:,}" for rows, _ in found)
+            counts = " | ".join("refused" if rows is None else f"{rows:,}" for rows, _ in found)
             lines.append(f"| {name} | {counts} | {'a note' if found[0][1] else ''} |")
             print(lines[-1], flush=True)
         database.disconnect()
