@@ -146,7 +146,7 @@ def shapes_grid(rng):
 
 
 def arms(rng, law, g, n0, n1):
-    """Values of both arms and the roots of errors and biases."""
+    """Values of both arms, the law of errors and the roots of biases."""
     control, treated = (simulate.rows(rng, law, [n] * g, N_TABLES)[0] for n in (n0, n1))
     sums = UnitSums.stack([UnitSums.of_units(control, 1.0), UnitSums.of_units(-treated, 1.0)])
     pool = pooled_shape(sums, axis=-2)
@@ -156,7 +156,7 @@ def arms(rng, law, g, n0, n1):
     size = np.full((N_TABLES, g), float(n0 + n1))
     tested = contrast_law(error).tested
     bias = contrast_law(bias_contrasts(error, size, tested)).root()
-    return control, treated, contrast_law(error).root(), np.where(tested, bias, np.nan), size
+    return control, treated, contrast_law(error), np.where(tested, bias, np.nan), size
 
 
 def arms_grid(rng):
@@ -167,7 +167,7 @@ def arms_grid(rng):
         (2, 10),
     ):
         _, _, error, bias, size = arms(rng, law, g, n0, n1)
-        report.law(f"{law} {g} groups {n0}+{n1}: error", error)
+        report.law(f"{law} {g} groups {n0}+{n1}: error", error.root())
         report.law(f"{law} {g} groups {n0}+{n1}: bias", bias, size)
     return report
 
@@ -180,11 +180,19 @@ def peers(rng):
         "joint root", "Welch-James",
     )  # fmt: skip
 
-    def cover(root, found):
-        return f"{found[np.isfinite(root)].mean():.3f}"
-
-    def own(root):
-        return cover(root, np.abs(root) <= TWO_SIDED), f"{1 - np.isfinite(root).mean():.2f}"
+    def add(name, ours, value, peers, joint=("", "")):
+        """Coverage; of peers also the median length as a multiple of that of the root."""
+        tested = ~np.isnan(ours[0])
+        length = np.median((ours[1] - ours[0])[tested])
+        cells = [f"{covers(ours, value)[tested].mean():.3f}", f"{1 - tested.mean():.2f}"]
+        for peer in ("CR1 t", "Korn-Graubard", "Kish", "Welch"):
+            ends = peers.get(peer)
+            if ends is None:
+                cells.append("")
+                continue
+            times = np.median((ends[1] - ends[0])[tested]) / length
+            cells.append(f"{covers(ends, value)[tested].mean():.3f} ({times:.2f})")
+        report.add(name, *cells, *joint)
 
     for k, icc, cv in (
         (10, 0.2, 0.0),
@@ -194,37 +202,35 @@ def peers(rng):
         (12, 0.5, 0.0),
     ):
         u, w, rate = simulate.clusters(rng, k, 6, N_TABLES, icc=icc, rate=0.3, size_cv=cv)
-        root = simulate.against_known(u, w, rate).root(0.0)
-        survey = covers(korn_graubard(u, w, w.sum(-1)), rate)
-        report.add(
-            f"6 x {k} clusters, icc {icc}, size cv {cv}, rate .3", *own(root),
-            cover(root, covers(t_interval(u, w), rate)), cover(root, survey), "", "", "", "",
-        )  # fmt: skip
+        ours = simulate.against_known(u, w, 0.0).interval(TWO_SIDED)
+        others = {"CR1 t": t_interval(u, w), "Korn-Graubard": korn_graubard(u, w, w.sum(-1))}
+        add(f"6 x {k} clusters, icc {icc}, size cv {cv}, rate .3", ours, rate, others)
     u, w, mean = simulate.clusters(rng, 15, 6, N_TABLES, icc=0.3)
-    root = simulate.against_known(u, w, mean).root(0.0)
-    t = cover(root, covers(t_interval(u, w), mean))
-    report.add("6 x 15 clusters, icc .3, lognormal", *own(root), t, "", "", "", "", "")
+    ours = simulate.against_known(u, w, 0.0).interval(TWO_SIDED)
+    add("6 x 15 clusters, icc .3, lognormal", ours, mean, {"CR1 t": t_interval(u, w)})
     for n, cv, rate in ((40, 2.0, 0.2), (200, 2.0, 0.2), (40, 1.0, 0.5), (100, 1.0, 0.1)):
         u, w, _ = simulate.weighted_rows(rng, None, n, 6, cv, N_TABLES, rate=rate)
-        root = simulate.against_known(u, w, rate).root(0.0)
-        both = [cover(root, covers(ends, rate)) for ends in (korn_graubard(u, w, n), kish(u, w))]
-        t = cover(root, covers(t_interval(u, w), rate))
-        report.add(
-            f"6 x {n} rows, weights cv {cv:g}, rate {rate}", *own(root), t, *both, "", "", ""
-        )
+        ours = simulate.against_known(u, w, 0.0).interval(TWO_SIDED)
+        others = {
+            "CR1 t": t_interval(u, w),
+            "Korn-Graubard": korn_graubard(u, w, n),
+            "Kish": kish(u, w),
+        }
+        add(f"6 x {n} rows, weights cv {cv:g}, rate {rate}", ours, rate, others)
     designs = [
         ("normal", 10, 12), ("normal", 30, 12), ("exponential", 10, 12), ("lognormal", 6, 30),
         ("zero-inflated", 6, 40),
     ]  # fmt: skip
     for law, g, n in designs:
         u, w, mean = simulate.rows(rng, law, [n] * g, N_TABLES)
-        root = simulate.against_population(u, w, centre=mean).root(0.0)
-        joint = np.mean(joint_test(root, share=w.sum(-1)).p_value <= 0.05)
+        found = simulate.against_population(u, w, centre=mean)
+        joint = np.mean(joint_test(found.root(0.0), share=w.sum(-1)).p_value <= 0.05)
         james = welch_james(u.mean(-1), u.var(-1, ddof=1) / n, n - 1.0)
-        rest = cover(root, covers(welch_of_rest(u, w), 0.0))
-        report.add(
-            f"{law} {g} x {n}, population", *own(root), "", "", "", rest,
-            f"{joint:.3f}", f"{np.mean(~(james > 0.05)):.3f}",
+        # Group minus rest; the gap to everyone is that times the share of the rest.
+        rest = tuple(end * (1.0 - 1.0 / g) for end in welch_of_rest(u, w))
+        add(
+            f"{law} {g} x {n}, population", found.interval(TWO_SIDED), 0.0, {"Welch": rest},
+            (f"{joint:.3f}", f"{np.mean(~(james > 0.05)):.3f}"),
         )  # fmt: skip
     for law, n0, n1 in product(("normal", "exponential", "lognormal"), (4, 10), (4, 10)):
         control, treated, error, bias, size = arms(rng, law, 8, n0, n1)
@@ -233,35 +239,54 @@ def peers(rng):
         df = (v0 + v1) ** 2 / (v0**2 / (n0 - 1) + v1**2 / (n1 - 1))
         joint = np.mean(joint_test(bias, share=size).p_value <= 0.05)
         james = np.mean(welch_james(gap, v0 + v1, df) <= 0.05)
-        report.add(
-            f"{law}, 8 groups, arms {n0}+{n1}", *own(error), "", "", "",
-            cover(error, covers(welch(gap, v0, v1, n0, n1), 0.0)), f"{joint:.3f}", f"{james:.3f}",
+        add(
+            f"{law}, 8 groups, arms {n0}+{n1}", error.interval(TWO_SIDED), 0.0,
+            {"Welch": welch(gap, v0, v1, n0, n1)}, (f"{joint:.3f}", f"{james:.3f}"),
         )  # fmt: skip
     return report
 
 
 def power(rng):
-    """Detected shifts of a group, in standard errors; Welch's test beside it."""
+    """Detected shifts of a group, in standard errors, beside Welch's test.
+
+    The tails say how often each rejects a true null from below and from above, .025 each when
+    right; the last powers are those with both tails set to .025 by simulation.
+    """
     report = Report(
-        "Power of two-sided 5% tests", "design", "shift up", "Welch", "shift down", "Welch"
-    )
+        "Power of two-sided 5% tests",
+        "design", "test", "true null, below", "above", "shift up", "down",
+        "up, tails right", "down, tails right",
+    )  # fmt: skip
     designs = [
         ("normal", 20, 280), ("exponential", 20, 280), ("lognormal", 40, 400), ("normal", 8, 60),
         ("uniform", 12, 12),
     ]  # fmt: skip
     for law, n, m in designs:
-        u, w, mean = simulate.rows(rng, law, [n, m], N_TABLES)
+        u, w, mean = simulate.rows(rng, law, [n, m], 4 * N_TABLES)
         sd = u[:, 1].std(axis=-1).mean() * np.sqrt(1 / n + 1 / m)
-        cells = []
-        for sign in (3.0, -3.0):
-            moved = u + w * np.array([sign * sd, 0.0])[:, None]
-            root = simulate.against_population(moved, w, centre=mean).root(0.0)[:, 0]
-            cells += [
-                np.mean(np.abs(root) > TWO_SIDED),
-                np.mean(~covers(welch_of_rest(moved, w), 0.0)[:, 0]),
-            ]
-        report.add(f"{law} {n} among {m}, 3 standard errors", *(f"{c:.3f}" for c in cells))
+        tables = [u + w * np.array([shift * sd, 0.0])[:, None] for shift in (0.0, 3.0, -3.0)]
+        roots = {
+            "root": [
+                simulate.against_population(moved, w, centre=mean).root(0.0)[:, 0]
+                for moved in tables
+            ],
+            "Welch": [welch_root(welch_of_rest(moved, w))[:, 0] for moved in tables],
+        }
+        for test, (null, up, down) in roots.items():
+            low, high = np.quantile(null, (0.025, 0.975))
+            cells = (
+                np.mean(null < -TWO_SIDED), np.mean(null > TWO_SIDED),
+                np.mean(np.abs(up) > TWO_SIDED), np.mean(np.abs(down) > TWO_SIDED),
+                np.mean(up > high), np.mean(down < low),
+            )  # fmt: skip
+            name = f"{law} {n} among {m}, 3 standard errors"
+            report.add(name, test, *(f"{c:.3f}" for c in cells))
     return report
+
+
+def welch_root(ends):
+    """Welch's statistic in units in which its 95% interval reaches 1.96 to either side."""
+    return TWO_SIDED * (ends[0] + ends[1]) / (ends[1] - ends[0])
 
 
 def main():

@@ -7,7 +7,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import equipoise as eq
+from equipoise import Decision
+from property.test_laws_of_every_audit import CASES, answer, fewer
 from simulate.disparity import assessed, binary_comparison
+from support.strategies import informative_tables
 
 QUICK = settings(max_examples=8, deadline=None)
 ROLES = {
@@ -148,6 +151,46 @@ def test_claims_about_two_rates_are_wrong_at_most_as_often_as_they_say(n, m):
         chance = (binomial(m, rate)[:, None] * binomial(n, rate + margin)).ravel()
         assert chance[within].sum() <= 0.05
         assert chance[beyond].sum() <= 0.05 + 1e-6
+
+
+FITTED = {"improvability by a model", "drop table", "necessity"}
+"""Questions whose claims are about gains on rows kept apart: their intervals are one-sided."""
+ONE_SIDED = {"gap growth", "gain", "gap reduction"}
+
+
+def null_of(finding, options):
+    """Values that the null hypothesis allows: one number, or all within the margin."""
+    margin = options.get("margin", 0.0) if "alternative" in options else 0.0
+    return (1.0, 1.0) if finding.estimand.scale == "ratio" else (-margin, margin)
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case not in FITTED])
+@fewer
+@given(drawn=informative_tables())
+def test_whatever_is_asked_decision_and_interval_agree_or_the_finding_says_why(case, drawn):
+    table, roles = drawn
+    _, options = CASES[case]
+    result = answer(table, roles, case)
+    for finding in with_a_test(result):
+        p = [x for x in (finding.p_value, finding.p_value_raw) if x is not None]
+        tie = any(abs(x - result.alpha) < 2e-3 for x in p)
+        if finding.ci is None or finding.estimand.kind in ONE_SIDED or tie:
+            continue
+        low, high = null_of(finding, options)
+        bottom, top = ends(finding)
+        if finding.decision is Decision.WITHIN_MARGIN:
+            margin = options["margin"]
+            assert -margin < bottom
+            assert top < margin
+            continue
+        if result.audit == "certify":
+            continue
+        outside = bottom > high or top < low
+        told = {note.code for note in (*finding.notes, *result.notes)}
+        explained = told & {"interval-unadjusted", "alarm-and-interval", "gap-did-not-last"}
+        assert explained or outside == (finding.decision is Decision.DETECTED), finding
+        # The interval is that of one of the two p-values.
+        assert explained or outside in [x <= result.alpha for x in p], finding
 
 
 def binomial(n, rate):

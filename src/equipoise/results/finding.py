@@ -7,7 +7,14 @@ from enum import StrEnum
 from equipoise.exceptions import InvalidParameterError
 from equipoise.results.estimand import Estimand
 
-__all__ = ["ConfidenceInterval", "Decision", "Finding", "JointTest", "Note"]
+__all__ = [
+    "INTERVAL_UNADJUSTED",
+    "ConfidenceInterval",
+    "Decision",
+    "Finding",
+    "JointTest",
+    "Note",
+]
 
 
 class Decision(StrEnum):
@@ -37,6 +44,13 @@ class Note:
 
     code: str
     message: str
+
+
+INTERVAL_UNADJUSTED = Note(
+    code="interval-unadjusted",
+    message="The decision rests on the adjusted p-value, the interval stands alone: it can exclude"
+    " zero where the decision does not.",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,7 +20,14 @@ from equipoise.data.metrics import Metric, find_metric
 from equipoise.data.table import Table
 from equipoise.exceptions import InvalidParameterError
 from equipoise.results.estimand import Estimand, EstimandKind
-from equipoise.results.finding import ConfidenceInterval, Decision, Finding, JointTest, Note
+from equipoise.results.finding import (
+    INTERVAL_UNADJUSTED,
+    ConfidenceInterval,
+    Decision,
+    Finding,
+    JointTest,
+    Note,
+)
 from equipoise.results.result import AuditResult
 from equipoise.stats.disparity.change import Changes, ChangeTest, gap_changes
 from equipoise.stats.disparity.change_samples import (
@@ -69,11 +76,6 @@ FAMILY_WORDS = {
     "bonferroni": "adjusted by Bonferroni's method",
     "none": "not adjusted",
 }
-_UNADJUSTED = Note(
-    code="interval-unadjusted",
-    message="The decision rests on the adjusted p-value, the interval stands alone: it can exclude"
-    " zero where the decision does not.",
-)
 
 
 @question_method
@@ -292,7 +294,7 @@ class _Teller:
                     statistic=finite(statistic[j]),
                     p_value=p,
                     p_value_raw=raw,
-                    notes=(_UNADJUSTED,) if p > raw else (),
+                    notes=(INTERVAL_UNADJUSTED,) if p > raw else (),
                     **shared,
                 )
             )
@@ -330,7 +332,7 @@ class _Teller:
                     ci=ci,
                     p_value=p,
                     p_value_raw=p_raw,
-                    notes=(_UNADJUSTED,) if p > p_raw else (),
+                    notes=(INTERVAL_UNADJUSTED,) if p > p_raw else (),
                     **shared,
                 )
             )

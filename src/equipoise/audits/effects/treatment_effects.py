@@ -35,7 +35,14 @@ from equipoise.audits.effects.trial_rows import trial_rows
 from equipoise.data.table import Table
 from equipoise.exceptions import InvalidParameterError
 from equipoise.results.estimand import EstimandKind
-from equipoise.results.finding import ConfidenceInterval, Decision, Finding, JointTest, Note
+from equipoise.results.finding import (
+    INTERVAL_UNADJUSTED,
+    ConfidenceInterval,
+    Decision,
+    Finding,
+    JointTest,
+    Note,
+)
 from equipoise.results.result import AuditResult
 from equipoise.stats.effects.bias import (
     ChiSquareTest,
@@ -912,11 +919,16 @@ def _biases(names: _Names, answer: _Answer, options: _Options) -> tuple[Finding,
         tests = bias.bias
         decision, notes = _decision(tests, k, options)
         notes += _bias_notes(errors, bias, k, g)
+        ci = _interval(tests, k, options)
+        if decision is not Decision.WITHIN_MARGIN and (0.0 in ci) == (
+            decision is Decision.DETECTED
+        ):
+            notes.append(INTERVAL_UNADJUSTED)
         findings.append(
             Finding(
                 decision=decision,
                 estimate=float(tests.estimate[k]),
-                ci=_interval(tests, k, options),
+                ci=ci,
                 statistic=float(tests.statistic[k]),
                 p_value=float(tests.p_value[k]),
                 p_value_raw=float(tests.p_value_raw[k]),

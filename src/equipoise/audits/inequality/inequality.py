@@ -30,7 +30,14 @@ from equipoise.data.query import NarrowRows
 from equipoise.data.table import Quantity, Rows, Table
 from equipoise.moments import CellMoments, number_cells, sum_by
 from equipoise.results.estimand import Estimand
-from equipoise.results.finding import ConfidenceInterval, Decision, Finding, JointTest, Note
+from equipoise.results.finding import (
+    INTERVAL_UNADJUSTED,
+    ConfidenceInterval,
+    Decision,
+    Finding,
+    JointTest,
+    Note,
+)
 from equipoise.results.result import AuditResult
 from equipoise.stats.inequality.benefits import exact_bounds
 from equipoise.stats.inequality.cap import (
@@ -440,18 +447,20 @@ def _contributions(
         between_ci = (float(low[g]), float(high[g]) if np.isfinite(high[g]) else None)
         common: dict[str, Any] = {"group": name, "n": int(parts.n[g]), "reference": EVERYBODY}
         if tested[g]:
+            decision, ci = _decision(float(adjusted[g]), alpha), _ci(between_ci, level)
+            differ = (0.0 in ci) == (decision is Decision.DETECTED)
             findings.append(
                 Finding(
                     **common,
                     estimand=Estimand("between contribution", "contribution"),
                     estimate=float(parts.between_group[g]),
-                    ci=_ci(between_ci, level),
+                    ci=ci,
                     statistic=float(groups.statistic[g]),
                     p_value=float(adjusted[g]),
                     p_value_raw=float(raw[g]),
-                    decision=_decision(float(adjusted[g]), alpha),
+                    decision=decision,
                     method=method,
-                    notes=few[g],
+                    notes=(*few[g], INTERVAL_UNADJUSTED) if differ else few[g],
                 )
             )
         else:
