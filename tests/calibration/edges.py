@@ -28,7 +28,7 @@ from simulate import units as simulate
 
 TWO_SIDED, ONE_SIDED = stats.norm.ppf(0.975), stats.norm.ppf(0.95)
 PAGE = Path(__file__).parents[2] / "docs" / "calibration-edges.md"
-SEED, N_TABLES, N_ASKED = 15, 3000, 200
+SEED, N_TABLES, N_ASKED, N_SCORES = 15, 3000, 200, 80
 BESIDE = "## Beside the first version"
 VALUE = eq.Metric("value", numerator="u", denominator="w")
 
@@ -377,7 +377,7 @@ def scores(edges, rng):
     """A steep curve beside a flat one at a threshold; one curve with a jump in two groups."""
     for n, before in ((10_000, ".10"), (35_000, ".13")):
         hits = []
-        for _ in range(N_ASKED):
+        for _ in range(N_SCORES):
             group, score = rng.integers(2, size=n), rng.uniform(size=n)
             steep = 0.2 + 0.6 * -np.expm1(-12 * np.maximum(score - 0.5, 0.0))
             y = rng.uniform(size=n) < np.where(group == 1, steep, 0.2)
@@ -387,7 +387,7 @@ def scores(edges, rng):
             hits.append(np.nan if found.p_value is None else found.p_value <= 0.05)
         edges.add(14, f"steep curve against a flat one, n = {n:,}", "two-sided", before, hits)
     hits = []
-    for k in range(N_ASKED):
+    for k in range(N_SCORES):
         group = rng.integers(2, size=1000)
         score = np.where(group == 1, rng.beta(2, 4, 1000), rng.beta(4, 2, 1000))
         y = rng.uniform(size=1000) < np.where(score < 0.5, 0.1, 0.9)

@@ -156,7 +156,9 @@ def arms(rng, law, g, n0, n1):
     size = np.full((N_TABLES, g), float(n0 + n1))
     tested = contrast_law(error).tested
     bias = contrast_law(bias_contrasts(error, size, tested)).root()
-    return control, treated, contrast_law(error), np.where(tested, bias, np.nan), size
+    # One or two groups have hardly anybody to borrow a shape from.
+    law = contrast_law(error, lone=g <= 2)
+    return control, treated, law, np.where(tested, bias, np.nan), size
 
 
 def arms_grid(rng):

@@ -61,6 +61,8 @@ __all__ = [
 # Events at which the dispersion of an arm counts as much as that of all groups.
 _BORROW_EVENTS = 30.0
 _FARTHEST = 37.0
+# An arm pooled over fewer units than so many times those of a group: one or two groups alike.
+_LONE = 2.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -308,10 +310,14 @@ class ContrastRoots:
     ----------
     error_contrast, bias_contrast : Contrast
         Of T groups.
+    lone : array of bool of shape (T,), default False
+        Whether the shape of an arm comes mostly from the group itself, so that its error may have
+        no skewness at all: see `equipoise.stats.small_samples.contrast_law`.
     """
 
     error_contrast: Contrast
     bias_contrast: Contrast
+    lone: BoolArray | bool = False
 
     @property
     def error(self) -> FloatArray:
@@ -340,7 +346,9 @@ class ContrastRoots:
         return self._law(bias=bias).interval(critical)
 
     def _law(self, *, bias: bool) -> ContrastLaw:
-        return contrast_law(self.bias_contrast if bias else self.error_contrast)
+        if bias:
+            return contrast_law(self.bias_contrast)
+        return contrast_law(self.error_contrast, lone=self.lone)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -461,6 +469,7 @@ class LinearRoots:
         return ContrastRoots(
             error_contrast=replace(found.error, estimate=value),
             bias_contrast=replace(found.bias, estimate=value - rest),
+            lone=np.any(sides.n_units.sum(axis=0) < _LONE * sides.n_units, axis=1),
         )
 
     def root(self, null: AnyArray | float = 0.0, *, bias: bool = False) -> FloatArray:

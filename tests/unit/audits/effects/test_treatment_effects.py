@@ -779,3 +779,23 @@ def test_the_names_of_groups_do_not_deal_the_halves():
         bias = [f for f in result.findings if str(f.estimand).startswith("bias")]
         found[turned[0]] = [f.estimate for f in bias]
     assert_allclose(found["a"], found["c"][::-1])
+
+
+@pytest.mark.parametrize(("treated", "rate"), [(5, "23%"), (9, "13%"), (30, None)])
+def test_intervals_of_arms_too_few_to_know_their_shape_quote_a_measured_rate(treated, rate):
+    rng = np.random.default_rng(0)
+    n = 2 * (40 + treated)
+    arm = np.tile(np.repeat([0, 1], [40, treated]), 2)
+    rows = {
+        "g": np.repeat(["a", "b"], n // 2),
+        "t": arm,
+        "y": rng.gamma(0.6, size=n),
+        "e": np.zeros(n),
+    }
+    audit = eq.Audit(rows, group="g", y_true="y", treatment="t", effect_pred="e")
+    result = audit.treatment_effects(measure="difference", n_repeats=0, rng=1)
+    for finding in result.findings:
+        told = [x.message for x in finding.notes if x.code == "shape-unknown"]
+        with_interval = finding.estimand.kind in {"effect", "error", "remaining"}
+        assert len(told) == (rate is not None and with_interval)
+        assert all(rate in message for message in told)
