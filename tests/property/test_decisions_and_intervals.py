@@ -153,8 +153,8 @@ def test_claims_about_two_rates_are_wrong_at_most_as_often_as_they_say(n, m):
         assert chance[beyond].sum() <= 0.05 + 1e-6
 
 
-FITTED = {"improvability by a model", "drop table", "necessity"}
-"""Questions whose claims are about gains on rows kept apart: their intervals are one-sided."""
+FITTED = {"improvability by a column", "improvability by a model", "drop table", "necessity"}
+"""Questions whose claims are about gains over a status quo: their bounds are one-sided."""
 ONE_SIDED = {"gap growth", "gain", "gap reduction"}
 
 
