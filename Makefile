@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 PEERS  := .venv-peers
 NODE_MODULES := tests/e2e/node_modules/.package-lock.json
 
-.PHONY: demo test check format docs notebooks lower-bounds python bench bench-large calibration lock lock-audit clean
+.PHONY: demo test check format docs notebooks lower-bounds python bench bench-large scoreboard release calibration lock lock-audit clean
 
 demo: $(VENV)/.runtime
 	$(BIN)/equipoise demo --output report.html
@@ -61,6 +61,14 @@ bench: $(VENV)/.benchmarks $(PEERS)/.installed
 
 bench-large: $(VENV)/.benchmarks
 	nice $(BIN)/python benchmarks/run.py --large
+
+# What intervals and flags of other toolkits do on tables without differences; rewrites docs/scoreboard.md.
+scoreboard: $(VENV)/.benchmarks $(PEERS)/.installed
+	EQUIPOISE_PEERS=$(PEERS)/bin/python nice $(BIN)/python benchmarks/scoreboard.py
+
+# Moves the fragments into CHANGELOG.md; then commit and tag: `make release VERSION=0.1.0`.
+release: $(VENV)/.development
+	$(BIN)/python changelog.d/assemble.py $(VERSION)
 
 $(VENV)/.benchmarks: $(VENV)/.development
 	$(BIN)/python -m pip install --quiet --group bench
