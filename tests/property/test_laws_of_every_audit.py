@@ -78,17 +78,17 @@ CASES = {
     "improvability by a column": (
         "improvability",
         {"candidate": "rival", "accuracy": "ppv", "fairness": "tpr", "capacity": 0.3}
-        | {"n_resamples": 99, "rng": 1},
+        | {"capacity_match": "randomise", "n_resamples": 99, "rng": 1},
     ),
     "improvability by a model": (
         "improvability",
         {"candidate": LOGISTIC, "accuracy": "accuracy", "n_splits": 2}
-        | {"n_resamples": 99, "rng": 1},
+        | {"frontier": True, "n_resamples": 99, "rng": 1},
     ),
     "necessity": (
         "necessity",
         {"candidate": "rival", "accuracy": "tpr", "fairness": "selection_rate", "capacity": 0.3}
-        | {"inference": "analytic", "accuracy_loss": 0.1, "frontier": True, "rng": 1},
+        | {"capacity_match": "randomise", "inference": "analytic", "accuracy_loss": 0.1, "rng": 1},
     ),
     "drop table": ("drop_table", {"estimator": LOGISTIC, "rng": 1}),
     "inequality of decisions": ("inequality", {"benefits": "speicher", "order": 2.0}),

@@ -25,6 +25,7 @@ __all__ = [
     "bootstrap_sums",
     "distinct_rows",
     "integer_levels",
+    "without_last_digits",
 ]
 
 MAX_CELLS = 5_000
@@ -116,6 +117,17 @@ def distinct_rows(values: AnyArray, count: AnyArray | None = None) -> DistinctRo
     _, first, where = np.unique(code, return_index=True, return_inverse=True)
     total = np.bincount(where, weights=copies, minlength=len(first)).round().astype(np.int64)
     return DistinctRows(values=matrix[first], count=total, n=n)
+
+
+def without_last_digits(totals: FloatArray) -> FloatArray:
+    """Round each column to 1e-12 of its largest number; columns of integers stay as they are.
+
+    Sums of the same rows in another order differ in their last digits, and what is drawn of the
+    distinct ones must not depend on that.
+    """
+    whole = (totals == np.floor(totals)).all(axis=0)
+    unit = np.where(whole, 1.0, np.abs(totals).max(axis=0, initial=0.0))
+    return np.where(whole, totals, np.round(totals / unit, 12) * unit)
 
 
 def integer_levels(column: FloatArray) -> tuple[IntArray, int]:

@@ -3,7 +3,7 @@ import pytest
 
 from equipoise.exceptions import InvalidParameterError
 from equipoise.stats import resampling
-from equipoise.stats.resampling import bootstrap_sums, distinct_rows
+from equipoise.stats.resampling import bootstrap_sums, distinct_rows, without_last_digits
 
 
 def test_distinct_rows_reproduce_the_sums(rng):
@@ -27,6 +27,15 @@ def test_rows_that_differ_in_the_last_digit_stay_apart():
     rows = distinct_rows([[1.0, 0.5], [close, 0.5], [1.0, 0.5]])
     assert rows.values[:, 0].tolist() == [1.0, close]
     assert rows.count.tolist() == [2, 1]
+
+
+def test_totals_lose_the_digits_that_depend_on_the_order_of_a_sum():
+    totals = np.array([[0.1 + 0.2 + 0.3, 3.0], [0.3 + 0.2 + 0.1, 4.0], [1.0, 5.0]])
+    assert totals[0, 0] != totals[1, 0]
+    settled = without_last_digits(totals)
+    assert settled[0, 0] == settled[1, 0]
+    np.testing.assert_array_equal(settled[:, 1], totals[:, 1])
+    np.testing.assert_allclose(settled, totals, rtol=1e-12)
 
 
 def test_codes_survive_more_columns_than_fit_one_integer(rng):

@@ -71,6 +71,7 @@ from equipoise.audits.improvement.trial import (
     judge_ready,
     judge_splits,
     tested,
+    too_many_directions,
 )
 from equipoise.audits.improvement.unlabelled import limit_columns, stated_limits, widest
 from equipoise.data.metrics import Metric
@@ -650,8 +651,13 @@ def _open_bounds(
     p: float,
     rng: np.random.Generator,
 ) -> dict[str, Any]:
-    """Return joint bounds of reduction and loss, where no candidate is shown to do."""
+    """Return joint bounds of reduction and loss, where no candidate is shown to do.
+
+    There are none where the gaps may point in too many ways to be tried together.
+    """
     if p <= setting.alpha or setting.question.method == "paper":
+        return {}
+    if any(too_many_directions(setting, trial, groups) for trial in trials):
         return {}
     steps = shown_frontier(setting, trials, names, groups, losses=True, rng=rng)
     return {"open_bounds": steps[0]} if steps else {}

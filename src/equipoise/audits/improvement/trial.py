@@ -64,6 +64,7 @@ __all__ = [
     "judge_splits",
     "possible_directions",
     "tested",
+    "too_many_directions",
 ]
 
 Candidates = Mapping[str, SelectionRule]
@@ -569,19 +570,33 @@ def directions_of(setting: Setting, trial: Trial, groups: Sequence[int]) -> list
     return found
 
 
-def possible_directions(
+def _ways(
     setting: Setting, trial: Trial, groups: Sequence[int]
-) -> list[list[Direction]]:
-    """Return what the directions of all gaps may be: one possibility where they are known."""
+) -> tuple[list[list[Direction]], int]:
+    """Return what the direction of each gap may be, and how many comparisons that makes."""
     known = directions_of(setting, trial, groups)
     gaps = setting.question_among(groups).gaps(len(groups))
     each = [gap.pairs if way is None else [way] for gap, way in zip(gaps, known, strict=True)]
     ways, several = math.prod(map(len, each)), trial.estimates.value.shape[1] - 1
     lines = ways * several * (len(groups) + sum(len(gap.pairs) for gap in gaps))
-    if ways > 1 and lines > MAX_LINES:
+    return each, lines if ways > 1 else 0
+
+
+def too_many_directions(setting: Setting, trial: Trial, groups: Sequence[int]) -> bool:
+    """Whether the gaps may point in more ways than are tried together."""
+    return _ways(setting, trial, groups)[1] > MAX_LINES
+
+
+def possible_directions(
+    setting: Setting, trial: Trial, groups: Sequence[int]
+) -> list[list[Direction]]:
+    """Return what the directions of all gaps may be: one possibility where they are known."""
+    each, lines = _ways(setting, trial, groups)
+    if lines > MAX_LINES:
         raise InvalidParameterError(
-            f"the gaps of the status quo may point in {ways} ways, and each must be tried for each"
-            f" of {several} candidates: {lines} comparisons, at most {MAX_LINES} are made. Compare"
+            f"the gaps of the status quo may point in {math.prod(map(len, each))} ways, and each"
+            f" must be tried for each of {trial.estimates.value.shape[1] - 1} candidates: {lines}"
+            f" comparisons, at most {MAX_LINES} are made. Compare"
             ' fewer groups, say which is known to have more (`higher_group`; with gap="each", the'
             " `reference`), or ask for one candidate at a time."
         )

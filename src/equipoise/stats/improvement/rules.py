@@ -25,7 +25,12 @@ from equipoise._typing import AnyArray, BoolArray, FloatArray, IntArray, Rng
 from equipoise.stats.improvement.capacity import Decisions
 from equipoise.stats.improvement.score_utilities import ScoredUtilities
 from equipoise.stats.improvement.utilities import BootstrapDraws, UtilityEstimates, nameless_order
-from equipoise.stats.resampling import bootstrap_sums, distinct_rows, integer_levels
+from equipoise.stats.resampling import (
+    bootstrap_sums,
+    distinct_rows,
+    integer_levels,
+    without_last_digits,
+)
 
 __all__ = ["RowUtilities", "estimate_rules"]
 
@@ -457,7 +462,7 @@ class _Influence:
             if draws:
                 kept.append(psi)
         if totals is not None:
-            found = distinct_rows(totals) if draws else None
+            found = distinct_rows(without_last_digits(totals)) if draws else None
             return totals.T @ totals, None if found is None else (found.values, found.count)
         if not draws:
             return product, None

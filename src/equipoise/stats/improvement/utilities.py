@@ -23,7 +23,7 @@ from scipy import special
 from equipoise._checks import check_finite
 from equipoise._typing import AnyArray, BoolArray, FloatArray, IntArray, Rng
 from equipoise.exceptions import GroupTooSmallError, InvalidParameterError
-from equipoise.stats.resampling import bootstrap_sums, distinct_rows
+from equipoise.stats.resampling import bootstrap_sums, distinct_rows, without_last_digits
 
 __all__ = [
     "BootstrapDraws",
@@ -444,8 +444,10 @@ def _units(
     _, unit = np.unique(np.asarray(cluster), return_inverse=True)
     n_units = int(unit.max()) + 1
     slot = unit * layout.groups + group
-    totals = np.column_stack(
-        [np.bincount(slot, weights=q, minlength=n_units * layout.groups) for q in quantities.T]
+    totals = without_last_digits(
+        np.column_stack(
+            [np.bincount(slot, weights=q, minlength=n_units * layout.groups) for q in quantities.T]
+        )
     )
     every = np.tile(np.arange(layout.groups), n_units)
     parts = distinct_rows(np.column_stack([every + 1.0, totals])[totals.any(axis=1)])
