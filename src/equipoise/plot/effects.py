@@ -226,7 +226,8 @@ def correction_prices(result: "AuditResult", *, ax: "Axes | None" = None) -> "Ax
             label=entry["rule"],
             gid=f"price-{entry['rule']}",
         )
-    axes.set_xlabel("error of groups that remains (root mean square)")
+    gap = "\n" if narrow() else " "
+    axes.set_xlabel(f"error of groups that remains{gap}(root mean square)")
     axes.set_ylabel("gain of decisions" if decided else "fall of the personal squared error")
     below = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.2), "ncol": 2}
     beside = {"loc": "center left", "bbox_to_anchor": (1.01, 0.5)}

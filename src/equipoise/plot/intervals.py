@@ -198,7 +198,7 @@ def _rows(findings: Sequence[Finding]) -> int:
 
 def in_lines(*lines: str) -> str:
     """Return lines of text broken where the picture ends."""
-    return "\n".join(part for line in lines for part in wrap(line, 46 if narrow() else 64))
+    return "\n".join(part for line in lines for part in wrap(line, 40 if narrow() else 64))
 
 
 def _comparison_words(result: "AuditResult") -> str:

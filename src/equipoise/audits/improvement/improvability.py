@@ -887,8 +887,11 @@ def _tells(values: FloatArray, attribute: IntArray) -> bool:
     size, groups = int(attribute.max()) + 1, len(np.unique(attribute))
     if min(len(known), groups) < 2:
         return False
-    in_order = attribute[np.lexsort((attribute, values))]
-    if np.count_nonzero(np.diff(in_order)) + 1 == groups and len(values) > SHARED * groups:
+    order = np.lexsort((attribute, values))
+    turns = np.flatnonzero(np.diff(attribute[order]))
+    # A turn between people of one value is no threshold: a trait that only one group has.
+    apart = values[order[turns]] < values[order[turns + 1]]
+    if len(turns) + 1 == groups and apart.all() and len(values) > SHARED * groups:
         return True
     if len(known) > len(values) / SHARED:
         return False

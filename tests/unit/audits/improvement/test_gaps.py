@@ -339,6 +339,16 @@ def test_a_status_quo_that_selects_another_share_is_held_to_the_capacity():
     assert "capacity-matched" in [note.code for note in result.notes]
 
 
+def test_a_trait_that_only_one_group_has_does_not_tell_the_group():
+    table = people()
+    for sex in ("f", "m"):
+        table["z"] = ((table["sex"] == sex) & (np.arange(1500) % 9 == 0)).astype(float)
+        result = audit(table, group=["sex"], y_score="now", features=["x", "z"]).improvability(
+            LogisticRegression(), **ASKED, capacity=0.3, n_splits=1, rng=1
+        )
+        assert "group-feature" not in [note.code for note in result.notes]
+
+
 def test_a_copy_of_the_group_with_noise_is_refused():
     table = people()
     table["z"] = (table["sex"] == "m") + 1e-6 * np.random.default_rng(1).normal(size=1500)
