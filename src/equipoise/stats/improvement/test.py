@@ -67,8 +67,9 @@ class Gap:
     --------
     The largest distance of two rates to that of the first group:
 
-    >>> Gap(criterion=0, groups=(0, 1, 2), reference=0).size(np.array([0.5, 0.7, 0.4])).round(2)
-    np.float64(0.2)
+    >>> gap = Gap(criterion=0, groups=(0, 1, 2), reference=0)
+    >>> round(gap.size(np.array([0.5, 0.7, 0.4])), 2)
+    0.2
     """
 
     criterion: int
