@@ -1,5 +1,6 @@
 """From a file to a decision through the command line: output, files and exit codes."""
 
+import gzip
 import json
 import os
 import re
@@ -38,6 +39,26 @@ def test_init_then_audit_then_report(run, loans):
     rebuilt = run("report", "results.json", "--output", "again.html", cwd=folder)
     assert rebuilt.returncode == 0, rebuilt.stderr
     assert (folder / "again.html").read_bytes() == (folder / "report.html").read_bytes()
+
+
+def test_init_says_what_a_plan_lacks(run, tmp_path):
+    (tmp_path / "decisions.csv").write_text("decision,hours\n" + "1,2.5\n0,3.5\n" * 20)
+    done = run("init", "decisions.csv", cwd=tmp_path)
+    assert done.returncode == 0
+    assert "wrote audit.toml; now complete it as its comments say, then run:" in done.stderr
+    (tmp_path / "people.csv").write_text("F,30,1\nM,40,0\nM,50,1\n" * 20)
+    done = run("init", "people.csv", "--force", cwd=tmp_path)
+    assert done.returncode == 0
+    assert "The first line looks like a row of data (F, 30, 1)" in done.stderr
+
+
+def test_a_line_that_is_cut_off_is_named_in_a_packed_file_too(run, tmp_path):
+    names = [f"a_column_with_a_long_name_{k}" for k in range(100)]
+    lines = [",".join(names), *[",".join("1" * 100)] * 20, "1,1"]
+    (tmp_path / "cut.csv.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
+    told = complaint(run("init", "cut.csv.gz", cwd=tmp_path))
+    assert "line 22 has 2, the first has 100" in told
+    assert len(told) < 500
 
 
 def test_init_keeps_an_existing_plan_unless_forced(run, loans):
@@ -255,7 +276,7 @@ def test_an_unreadable_file_is_named(run, tmp_path):
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (b"sex,approved\nF\xe9,1\nM,0\n", "it is not UTF-8 text. Convert it first."),
+        (b"sex,approved\nF\xe9,1\nM,0\n", "it is not UTF-8 text. Convert it first: `iconv"),
         (b"", "the file is empty."),
         (bytes(range(256)) * 3, "Cannot read 'loans.csv'"),
         (b"sex,approved\n", "The table has no rows."),

@@ -58,10 +58,16 @@ def init(
         give_favourable(drafted, columns, favourable)
     checks = None if template is None else template_checks(template, drafted)
     here = os.path.relpath(data, output.parent) if not os.path.isabs(data) else data  # noqa: PTH117
-    write_all({output: draft_text(drafted, path=Path(here).as_posix(), checks=checks)})
+    text = draft_text(drafted, path=Path(here).as_posix(), checks=checks)
+    write_all({output: text})
     for role, reason in drafted.reasons.items():
         typer.echo(f"{role} = {drafted.roles[role]}: {reason}", err=True)
-    typer.echo(f"wrote {output}; now run: equipoise audit {output} --output report.html", err=True)
+    if drafted.warning:
+        typer.echo(drafted.warning, err=True)
+    then = "" if "\n[[check]]" in text else "complete it as its comments say, then "
+    typer.echo(
+        f"wrote {output}; now {then}run: equipoise audit {output} --output report.html", err=True
+    )
 
 
 def template_checks(name: Template, drafted: "Draft") -> str:

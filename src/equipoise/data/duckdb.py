@@ -1,6 +1,7 @@
 """The embedded engine: DuckDB connections and files."""
 
 import atexit
+import gzip
 import os
 import re
 import shutil
@@ -32,7 +33,7 @@ __all__ = [
 # What csv writers use for "missing"; anything else is text.
 NULL_WORDS = ["", "NA", "N/A", "NaN", "nan", "NULL", "null", "None"]
 
-NOT_TEXT = "it is not UTF-8 text. Convert it first."
+NOT_TEXT = "it is not UTF-8 text. Convert it first: `iconv -f latin1 -t utf-8 OLD > NEW`."
 
 LOOKED_AT = 20_480
 """Rows that show which words a column of truth values is written in."""
@@ -201,8 +202,8 @@ def read(path: str, *, words: CsvWords | None = None) -> Any:
         raise DataError(f"Cannot read {shown(path)}: {NOT_TEXT}") from error
     if kind == "csv" and len(relation.columns) == 1:
         raise DataError(
-            f"{path!r} has a single column {relation.columns[0]!r}; the delimiter must be a comma,"
-            f" a tab, a semicolon or a bar{_uneven(files[0])}."
+            f"{shown(path)} has a single column {shown(relation.columns[0])}; the delimiter must be"
+            f" a comma, a tab, a semicolon or a bar{_uneven(files[0])}."
         )
     return relation
 
@@ -368,7 +369,10 @@ def resolve(path: str) -> tuple[list[str], str]:
         kind = "csv"
     else:
         endings = ", ".join((*CSV_ENDINGS, *PARQUET_ENDINGS))
-        raise DataError(f"{shown(path)} has an unknown ending; known are {endings}.")
+        raise DataError(
+            f"{shown(path)} has an unknown ending; known are {endings}. Rename a file"
+            " that is one of these."
+        )
     if not files:
         raise DataError(
             f"Folder {shown(path)} holds no parquet file."
@@ -380,9 +384,10 @@ def resolve(path: str) -> tuple[list[str], str]:
 
 def _uneven(file: str) -> str:
     """Say which line has another number of fields than the first; nothing where none has."""
-    if not file.lower().endswith((".csv", ".tsv", ".txt")):
-        return ""  # compressed
-    with open(file, encoding="utf-8", errors="replace") as stream:  # noqa: PTH123
+    if file.lower().endswith(".zst"):
+        return ""
+    unpack = gzip.open if file.lower().endswith(".gz") else open
+    with unpack(file, "rt", encoding="utf-8", errors="replace") as stream:
         first = stream.readline()
         mark = next((mark for mark in ",\t;|" if mark in first), None)
         for number, line in enumerate(stream, start=2):

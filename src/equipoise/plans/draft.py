@@ -2,6 +2,8 @@
 
 import json
 import re
+import textwrap
+import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,46 +18,74 @@ __all__ = ["Draft", "draft", "draft_text", "give_favourable"]
 _ANY = re.IGNORECASE
 CLASSES: dict[str, re.Pattern[str]] = {
     "race": re.compile(
-        r"(^|[_.])race|(^|_)rac\d|ethni|colou?r|(^|[_.])(black|white|asian|hisp|latin|afam|minority)"
-        r"|tribe|caste",
+        r"(^|_)race|(^|_)rac\d|ethni|colou?r|(^|_)(black|white|asian|hisp|latin|afam|minority)"
+        r"|tribe|caste|(^|_)urm$",
         _ANY,
     ),
-    "sex": re.compile(r"(^|[_.])sex|sex($|_)|gender|(^|[_.])(fe)?male($|_)|woman|women$", _ANY),
-    "age": re.compile(r"(^|[_.])agep?($|[_.])|age_?(cat|band|group)|(stud|lect)age$|elderly", _ANY),
+    "sex": re.compile(
+        r"(^|_)sex|sex($|_)|gender|(^|_)(fe)?male($|_)|woman|women$|geschlecht|(^|_)gener[eo]$",
+        _ANY,
+    ),
+    "age": re.compile(
+        r"(^|_)agep?($|_)|age_?(cat|band|group)|(stud|lect)age$|elderly|(over|under)_?\d\d$"
+        r"|(^|_)(alter|edad)(s?gruppe)?$",
+        _ANY,
+    ),
     "other": re.compile(
-        r"religio|national|nativ|foreign|immigra|citizen|disab|(^|_)dis$|marital|marri|(^|_)mar($|_)"
-        r"|veteran|pregnan|orient|language|lunch|poverty|region|group",
+        r"religio|national|nacional|(^|_)nativ|foreign|immigra|citizen|disab|(^|_)dis$|marital"
+        r"|marri|(^|_)mar($|_)|veteran|pregnan|orient|language|lunch|poverty|medicaid|region"
+        r"|group|sensitive|protected|staatsangehorig|herkunft|behinder|origine|handicap",
         _ANY,
     ),
 }
 """Names that characterise people, by kind; one column of each kind is compared."""
+YEARS_WORDS = re.compile(r"^(agep?|alter|edad)$|^(applicant|patient|customer|client)_age$", _ANY)
+LETTERS = frozenset("ASZ")
+"""What papers call the protected attribute."""
 PREDICTED_WORDS = re.compile(
     r"pred|decision|decid|approv|select|hired|accept|admit|yhat|y_hat|flagged|high_risk|offer|grant"
-    r"|enrolled|^call(ed|back)?$|denied|^deny|reject",
+    r"|enrolled|^call(ed|back)?$|denied|^deny|reject|alert|advanced|shortlist|invited|promoted"
+    r"|detain|detention|bewillig|genehmig|abgelehn|eingestellt|accorde|refuse|embauch|aprobad"
+    r"|rechazad|contratad",
     _ANY,
 )
 OUTCOME_WORDS = (
     re.compile(r"^(y|y_true|target|label|outcome|class)$", _ANY),
     re.compile(
-        r"true|outcome|label|target|actual|repaid|recid|conver|response|take_?up|voted", _ANY
+        r"true|outcome|label|target|actual|repaid|recid|conver|response|take_?up|voted|confirmed"
+        r"|zuruckgezahlt|ruckfall|reincid",
+        _ANY,
     ),
     re.compile(
-        r"default|event|success|income|employ|died|readmi|class|visit|^(credit_?)?risk$", _ANY
+        r"default|event|success|income|employ|died|readmi|class|visit|^(credit_?)?risk$|ausfall"
+        r"|defaut|impago",
+        _ANY,
     ),
 )
 """Names of outcomes, the surest first."""
+MEASURED_WORDS = re.compile(r"true|outcome|label|target|actual", _ANY)
+"""A score with such a word is what was measured, not what a model says."""
 AMOUNT_WORDS = re.compile(r"^(read|math|test|grade|gpa|spend|re\d\d|earn|wage|cost)", _ANY)
 SCORE_WORDS = re.compile(
-    r"score|proba|pred.*prob|^prob$|(^|_)risk$|decile|^rating|^rank|percentile", _ANY
-)
-TREATMENT_WORDS = re.compile(r"treat|^arm$|assign|exposed|intervention|intensive|randomi", _ANY)
-CONTROL_WORDS = re.compile(r"control|placebo|^no e-?mail$|^regular$", _ANY)
-EFFECT_WORDS = re.compile(r"uplift|effect|cate$|^tau|ite$", _ANY)
-IDENTIFIER_WORDS = re.compile(
-    r"(^|[_.])(id|uuid|key|name|user|person|patient|customer)($|[_.])|id(code)?$|^id|^index$"
-    r"|^row(name)?s?$",
+    r"score|proba|pred.*prob|^y?_?prob$|(^|_)p_?hat$|(^|_)risk$|decile|^rating|^rank|percentile",
     _ANY,
 )
+CHANCE_WORDS = re.compile(r"_prob$", _ANY)
+"""The score of a model; in an experiment rather what people believed."""
+FINAL_WORDS = re.compile(r"final|overall|total|combined", _ANY)
+TREATMENT_WORDS = re.compile(
+    r"treat|^arm$|assign|exposed|intervention|intensive|randomi|(^|_)(ab|test)_?group", _ANY
+)
+CONTROL_WORDS = re.compile(r"control|placebo|^no e-?mail$|^regular$", _ANY)
+EFFECT_WORDS = re.compile(r"uplift|effect|(^|_)(cate|ite|tau)($|_)", _ANY)
+SPLIT_WORDS = re.compile(r"^(split|fold|partition|subset|is_(train|test)|train|test)$", _ANY)
+IDENTIFIER_WORDS = re.compile(
+    # Not paid, valid, grid and the like.
+    r"(^|_)(id|uuid|key|name|user|person|patient|customer)($|_)|(?<![abpv])(?<!val)(?<!gr)id(code)?$"
+    r"|^id(\d|enti(fi|$))|^index$|^row(name)?s?$",
+    _ANY,
+)
+NUMBER_WORDS = re.compile(r"(^|_)(no|nr|num|mrn|ssn)$|number$|nummer$|^unnamed", _ANY)
 NAME_WORDS = re.compile(r"(first|last|sur|full|nick)_?name|^name$|e?mail_?address|phone", _ANY)
 SIZE_WORDS = re.compile(r"size|count|number", _ANY)
 UNIT_WORDS = re.compile(r"school$|hospital|clinic|household|address|village|^firm$|^site$", _ANY)
@@ -63,20 +93,29 @@ WEIGHT_WORDS = re.compile(r"weight|wgt|(^|_)wt($|_|\d)", _ANY)
 COUNT_WORDS = re.compile(r"^(n|count|freq|frequency|n_rows|rows)$", _ANY)
 POSITIVE_WORDS = (
     *("1", "true", "yes", "y", "t", "positive", "approved", "selected", "hired", "good"),
-    *(">50k", ">50k."),
+    *(">50k", ">50k.", "ja", "oui", "si", "sim"),
 )
 
 GOOD_WORDS = re.compile(
-    r"approv|hired|hire$|accept|admit|admis|grant|offer|select|repaid|repay|call|promot|employ"
-    r"|enrol|graduat|pass(ed)?$|success|good|award|eligib|shortlist|interview|survived",
-    re.IGNORECASE,
+    r"approv|hired|hire$|accept|admit|admis|grant|offer|select|repaid|repay|(^|_)call|promot|employ"
+    r"|enrol|graduat|pass(ed)?$|success|(^|_)good($|_)|award|eligib|qualif|shortlist|interview"
+    r"|surviv|advanced|invited|paid($|_)|bewillig|genehmig|angenommen|eingestellt"
+    r"|zuruckgezahlt|accorde|embauch|aprobad|aceptad|contratad",
+    _ANY,
 )
 BAD_WORDS = re.compile(
-    r"den(y|ied|ial)|default|reject|arrest|recid|(high|at).?risk|risk_|fraud|flag|declin|fail|died|death|dead"
-    r"|readmi|(^|_)bad($|_)|^bad|delinq|charged|violat|unpaid|dropout|terminat|fired|bankrupt|refus"
-    r"|not_|unemploy",
-    re.IGNORECASE,
+    r"den(y|ied|ial)|default|reject|arrest|recid|(high|at).?risk|risk_|fraud|flag|declin|fail|died"
+    r"|death|(^|_)dead($|_)|readmi|(^|_)bad|delinq|(^|_)charged|violat|dropout|terminat|fired"
+    r"|bankrupt|refus|evict|detain|detention|convict|suspend|expel|overdue|foreclos|relapse"
+    r"|abgelehn|ablehn|ausfall|betrug|verhaft|ruckfall|rejet|defaut|rechaz|denegad|impago|reincid",
+    _ANY,
 )
+NEGATION = re.compile(
+    r"(^|_)(not|no|non|never|without|nicht|kein|pas|sans|sin)_(a_|an_|de_|been_)?$"
+    r"|(^|_)(un|dis|in|ir|non|nicht)$",
+    _ANY,
+)
+"""What before a word turns it around: not_approved, no_default, ineligible."""
 
 MOST_GROUPS = 3
 MOST_LEVELS = 20
@@ -98,6 +137,8 @@ class Draft:
         Those among them that are numeric: possible features.
     amount : bool
         Whether the outcome is a number rather than one of two labels.
+    warning : str
+        What is wrong with the table itself, for a person to mend first.
     """
 
     roles: dict[str, Any] = field(default_factory=dict)
@@ -105,6 +146,7 @@ class Draft:
     left: dict[str, str] = field(default_factory=dict)
     numbers: list[str] = field(default_factory=list)
     amount: bool = False
+    warning: str = ""
 
     def give(self, role: str, column: ColumnProfile, reason: str) -> None:
         """Give a role to a column."""
@@ -133,7 +175,7 @@ def draft(columns: Sequence[ColumnProfile]) -> Draft:
     >>> drafted.roles
     {'y_pred': 'approved', 'group': ['sex'], 'favourable': 1}
     """
-    plan = Draft()
+    plan = Draft(warning=_no_header(columns))
     free = {column.name: column for column in columns}
     _identifiers(plan, free)
     rules: tuple[tuple[str, Callable[[ColumnProfile], bool], str], ...] = (
@@ -163,16 +205,19 @@ def draft(columns: Sequence[ColumnProfile]) -> Draft:
             lambda c: (
                 c.kind == "number"
                 and c.distinct > 2
-                and _named(SCORE_WORDS, c)
-                and not _named(OUTCOME_WORDS[1], c)
+                and (
+                    _named(SCORE_WORDS, c)
+                    or (_named(CHANCE_WORDS, c) and "treatment" not in plan.roles)
+                )
+                and not _named(MEASURED_WORDS, c)
             ),
             "its name, and numbers",
         ),
     )
     for role, fits, reason in rules:
-        for column in list(free.values()):
-            if role not in plan.roles and not _protected(column) and fits(column):
-                plan.give(role, free.pop(column.name), f"{reason} ({_seen(column)})")
+        fitting = [c for c in free.values() if not _protected(c) and fits(c)]
+        for column in [*(c for c in fitting if _named(FINAL_WORDS, c)), *fitting][:1]:
+            plan.give(role, free.pop(column.name), f"{reason} ({_seen(column)})")
     _named_outcome(plan, free)
     _arms(plan, free)
     _groups(plan, free)
@@ -238,6 +283,7 @@ def draft_text(drafted: Draft, *, path: str, checks: str | None = None) -> str:
     lines = [
         "# A plan for `equipoise audit`. The roles below are guesses: read the reasons, correct",
         "# what is wrong, and choose margins that you can defend before you look at the results.",
+        *(f"# {line}" for line in textwrap.wrap(drafted.warning, 86)),
         "",
         "[data]",
         f"path = {json.dumps(path, ensure_ascii=False)}",
@@ -357,6 +403,24 @@ def _metrics(drafted: Draft) -> list[tuple[str, str]]:
     return metrics
 
 
+def _no_header(columns: Sequence[ColumnProfile]) -> str:
+    """Say that the first line of a table looks like a row of data."""
+    names = [column.name for column in columns]
+    # Of two columns of one name a reader calls the second name_1.
+    numbers = [name for name in names if re.fullmatch(r"[-+.\d]*\d(_\d+)?", name.strip())]
+    values = [
+        column.name
+        for column in columns
+        if column.kind == "text" and column.name.strip() in {str(v).strip() for v in column.levels}
+    ]
+    if not values and 2 * len(numbers) <= len(names):
+        return ""
+    return (
+        f"The first line looks like a row of data ({', '.join(map(_one_line, names[:4]))}), and is"
+        " read as names. Write a line of names above it, and run `equipoise init` again."
+    )
+
+
 def _identifiers(plan: Draft, free: dict[str, ColumnProfile]) -> None:
     for column in list(free.values()):
         each = column.distinct == column.n > MOST_LEVELS
@@ -369,7 +433,8 @@ def _identifiers(plan: Draft, free: dict[str, ColumnProfile]) -> None:
         elif _named(NAME_WORDS, column) and column.kind == "text":
             plan.left[column.name] = "a name: it identifies people"
         elif each and (
-            column.kind == "text" or (column.whole and _named(IDENTIFIER_WORDS, column))
+            column.kind == "text"
+            or (column.whole and (_named(IDENTIFIER_WORDS, column) or _numbered(column)))
         ):
             plan.left[column.name] = "a different value in every row: an identifier"
         elif (
@@ -384,6 +449,13 @@ def _identifiers(plan: Draft, free: dict[str, ColumnProfile]) -> None:
         else:
             continue
         del free[column.name]
+
+
+def _numbered(column: ColumnProfile) -> bool:
+    """Whether whole numbers, all different, count the rows or are called a number."""
+    if _named(SCORE_WORDS, column) or _protected(column):
+        return False
+    return (column.high or 0) - (column.low or 0) == column.n - 1 or _named(NUMBER_WORDS, column)
 
 
 def _named_outcome(plan: Draft, free: dict[str, ColumnProfile]) -> None:
@@ -407,13 +479,24 @@ def _named_outcome(plan: Draft, free: dict[str, ColumnProfile]) -> None:
 
 
 def _arms(plan: Draft, free: dict[str, ColumnProfile]) -> None:
-    """Keep the arms of an experiment from being read as groups of people."""
+    """Keep the arms of an experiment, and parts of the table, from being read as groups."""
+    switches = [c for c in free.values() if _zero_one(c) and not _protected(c)]
+    if "effect_pred" in plan.roles and "treatment" not in plan.roles and len(switches) == 1:
+        (column,) = switches
+        plan.give(
+            "treatment",
+            free.pop(column.name),
+            f"the only 0 and 1 beside a predicted effect ({_seen(column)}): check this",
+        )
     for column in list(free.values()):
         if column.kind == "text" and any(CONTROL_WORDS.search(str(v)) for v in column.levels):
             plan.left[column.name] = (
                 f"looks like the arms of an experiment ({_seen(column)}); for `treatment` make it"
                 " 0 and 1"
             )
+            del free[column.name]
+        elif _named(SPLIT_WORDS, column) and _few(column):
+            plan.left[column.name] = f"a part of the table ({_seen(column)}), not a group of people"
             del free[column.name]
 
 
@@ -423,6 +506,9 @@ def _groups(plan: Draft, free: dict[str, ColumnProfile]) -> None:
     if not chosen:
         chosen = [c for c in free.values() if _few(c) and c.kind in {"text", "boolean"}]
         why = "text with few values"
+    if not chosen:
+        chosen = [c for c in free.values() if _few(c) and c.name in LETTERS]
+        why = "a letter that papers use for groups"
     for column in chosen[MOST_GROUPS:]:
         plan.left[column.name] = "could be a group too"
     for column in chosen:
@@ -452,11 +538,17 @@ def _named_groups(free: dict[str, ColumnProfile]) -> list[ColumnProfile]:
     """Return the columns whose names characterise people, by the kind of the characteristic."""
     chosen: list[ColumnProfile] = []
     for kind, words in CLASSES.items():
-        named = [c for c in free.values() if _few(c) and _named(words, c) and c not in chosen]
+        named = [
+            c
+            for c in free.values()
+            if _few(c) and _named(words, c) and _protected(c) and c not in chosen
+        ]
         if kind == "age":
+            marks = [c for c in named if c.binary]
             named = [c for c in named if not c.binary] or [
-                c for c in free.values() if c.kind == "number" and c.name.lower() in {"age", "agep"}
+                c for c in free.values() if c.kind == "number" and _named(YEARS_WORDS, c)
             ]
+            named = named or (marks if len(marks) == 1 else [])
         # A column with all the values says more than one that marks a single value.
         whole = sorted([c for c in named if not _zero_one(c)], key=lambda c: len(c.name))
         chosen += whole[:1] or named[:2]
@@ -465,8 +557,7 @@ def _named_groups(free: dict[str, ColumnProfile]) -> list[ColumnProfile]:
 
 def _remaining(plan: Draft, free: dict[str, ColumnProfile]) -> None:
     """Give the outcome, and failing all else the score, to what is left."""
-    model = {"y_pred", "y_score"} & set(plan.roles)
-    if "y_true" not in plan.roles and not model and free:
+    if "y_true" not in plan.roles and "y_pred" not in plan.roles and free:
         _unnamed_outcome(plan, free)
     for column in free.values():
         plan.left[column.name] = _seen(column)
@@ -480,6 +571,9 @@ def _unnamed_outcome(plan: Draft, free: dict[str, ColumnProfile]) -> None:
     numbers = [c for c in free.values() if c.kind == "number" and c.distinct > 2]
     amounts = [c for c in numbers if _named(AMOUNT_WORDS, c)]
     last = list(free.values())[-1]
+    if "y_score" in plan.roles:
+        # Beside a score many numbers are features; two values are what it predicts.
+        numbers = amounts = []
     if "treatment" in plan.roles and last in numbers:
         column, why = last, "the last column of an experiment"
     elif last in numbers and last.distinct <= 10 and last.whole and not _named(SIZE_WORDS, last):
@@ -503,10 +597,20 @@ def _labels(plan: Draft, columns: Sequence[ColumnProfile]) -> None:
     texts = [c for c in labels if c.kind == "text" or (c.binary and not _zero_one(c))]
     if texts:
         # `positive = 1` is the default and means labels 0 and 1: of 1 and 2 it is the other one.
-        known = {str(level).lower(): level for c in texts for level in c.levels if level != 1}
-        positive = next(
-            (known[word] for word in POSITIVE_WORDS if word in known), [*known.values()][-1]
-        )
+        known = {
+            _folded(str(level)).strip().lower(): level
+            for c in texts
+            for level in c.levels
+            if level != 1
+        }
+        told = [
+            level
+            for bad in (False, True)
+            for level in known.values()
+            if (word := _valence(str(level))) and not word.negated and word.bad == bad
+        ]
+        named = [known[word] for word in POSITIVE_WORDS if word in known]
+        positive = [*named, *told, [*known.values()][-1]][0]
         plan.roles["positive"] = positive
         plan.reasons["positive"] = (
             f"the label that counts as 1, of {', '.join(map(str, texts[0].levels))}: check this"
@@ -527,33 +631,72 @@ def _favourable(plan: Draft, columns: Sequence[ColumnProfile]) -> None:
     decided = [by_name[plan.roles[role]] for role in roles]
     for column in decided:
         for label in column.levels if column.kind == "text" and column.binary else ():
-            bad, good = BAD_WORDS.search(str(label)), GOOD_WORDS.search(str(label))
-            if bad or good:
+            valence = _valence(str(label))
+            if valence:
                 other = next(level for level in column.levels if level != label)
-                plan.roles["favourable"] = other if bad else label
+                plan.roles["favourable"] = other if valence.bad else label
                 plan.reasons["favourable"] = (
-                    f"`{column.name}` = {label} reads as {'bad' if bad else 'good'} for the person"
+                    f"`{column.name}` = {label} reads as {valence.said} for the person"
                 )
                 return
     for column in decided:
-        bad, good = BAD_WORDS.search(column.name), GOOD_WORDS.search(column.name)
-        if (bad or good) and (column.kind == "boolean" or column.binary):
-            plan.roles["favourable"] = 0 if bad else 1
-            word = (bad or good)[0]  # type: ignore[index]
-            said = f"'{word}' in `{column.name}` reads as {'bad' if bad else 'good'} for the person"
+        valence = _valence(column.name)
+        if valence and (column.kind == "boolean" or column.binary):
+            good = 0 if valence.bad else 1
+            # A label says more than 1 or 0, and stays right if `positive` is corrected.
+            labels = sorted(column.levels, key=lambda level: level == plan.roles.get("positive"))
+            text = column.kind == "text" and plan.roles.get("positive") in labels
+            plan.roles["favourable"] = labels[good] if text else good
+            said = f"'{valence.word}' in `{column.name}` reads as {valence.said} for the person"
             if column.name != plan.roles[roles[0]]:
                 said += f", and `{plan.roles[roles[0]]}` is taken to predict it"
             plan.reasons["favourable"] = f"{said}: check this"
             return
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Valence:
+    """A word that is good or bad for a person."""
+
+    word: str
+    bad: bool
+    negated: bool
+
+    @property
+    def said(self) -> str:
+        return "bad" if self.bad else "good"
+
+
+def _valence(text: str) -> _Valence | None:
+    """Read whether a name or a label is good for a person; "not" before a word turns it around."""
+    plain = _plain(text)
+    for words, bad in ((BAD_WORDS, True), (GOOD_WORDS, False)):
+        if found := words.search(plain):
+            no = NEGATION.search(plain[: found.start()])
+            word = plain[(no or found).start() : found.end()].strip("_")
+            return _Valence(word=word, bad=bad != (no is not None), negated=no is not None)
+    return None
+
+
 def _named(words: re.Pattern[str], column: ColumnProfile) -> bool:
-    return words.search(column.name) is not None
+    return words.search(_plain(column.name)) is not None
+
+
+def _plain(name: str) -> str:
+    """Return the words of a name, joined by one sign: "Applicant Race" and applicantRace alike."""
+    apart = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", _folded(name))
+    return re.sub(r"[\W_]+", "_", apart).strip("_")
+
+
+def _folded(text: str) -> str:
+    """Return letters without their accents."""
+    return "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
 
 
 def _protected(column: ColumnProfile) -> bool:
     """Whether a name characterises people: such a column is a group and nothing else."""
-    return any(_named(words, column) for words in CLASSES.values())
+    named = any(_named(words, column) for words in CLASSES.values())
+    return named and not _named(TREATMENT_WORDS, column)
 
 
 def _zero_one(column: ColumnProfile) -> bool:

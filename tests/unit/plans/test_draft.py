@@ -263,3 +263,157 @@ def test_a_name_that_engines_keep_is_given_no_role():
     drafted = draft(profile({"*": ["F", "M"] * 4, "approved": [0, 1, 1, 0] * 2}))
     assert "group" not in drafted.roles
     assert drafted.left["*"].startswith("a name that engines keep")
+
+
+ROWS = range(N)
+UNSEEN = {
+    "a German lender": (
+        {
+            "Antragsnummer": [10_000 + k for k in ROWS],
+            "Geschlecht": ["männlich", "weiblich"] * 30,
+            "Alter": [18 + k % 50 for k in ROWS],
+            "Staatsangehörigkeit": ["deutsch", "EU", "andere"] * 20,
+            "Bewilligt": ["ja", "nein", "ja"] * 20,
+        },
+        {
+            "y_pred": "Bewilligt",
+            "group": ["Geschlecht", "Alter", "Staatsangehörigkeit"],
+            "bins": {"Alter": [25, 45]},
+            "positive": "ja",
+            "favourable": "ja",
+        },
+    ),
+    "a French court": (
+        {
+            "identifiant": list(ROWS),
+            "sexe": ["F", "H"] * 30,
+            "nationalité": ["FR", "UE", "hors UE"] * 20,
+            "score_récidive": [k % 10 for k in ROWS],
+            "récidive": ["oui", "non", "non"] * 20,
+            "détention": [0, 1] * 30,
+        },
+        {
+            "y_pred": "détention",
+            "y_score": "score_récidive",
+            "y_true": "récidive",
+            "group": ["sexe", "nationalité"],
+            "positive": "oui",
+            "favourable": 0,
+        },
+    ),
+    "an employer with several scores": (
+        {
+            "CandidateUUID": [f"{k:08x}" for k in ROWS],
+            "Gender Identity": ["Woman", "Man", "Non-binary"] * 20,
+            "Over 40": ["Y", "N"] * 30,
+            "cv_score": [k / 100 for k in ROWS],
+            "final score": [k / 90 for k in ROWS],
+            "Advanced?": ["y", "n", "n"] * 20,
+        },
+        {
+            "y_pred": "Advanced?",
+            "y_score": "final score",
+            "group": ["Gender Identity", "Over 40"],
+            "positive": "y",
+            "favourable": "y",
+        },
+    ),
+    "a hospital with Booleans": (
+        {
+            "mrn": [5000 + k for k in ROWS],
+            "is_female": [True, False] * 30,
+            "is_black": [False, False, True] * 20,
+            "sepsis_prob": [k / 61 for k in ROWS],
+            "alerted": [False, True, True] * 20,
+            "sepsis_confirmed": [False, True] * 30,
+        },
+        {
+            "y_pred": "alerted",
+            "y_score": "sepsis_prob",
+            "y_true": "sepsis_confirmed",
+            "group": ["is_black", "is_female"],
+        },
+    ),
+    "an experiment with predicted effects": (
+        {
+            "user_id": list(ROWS),
+            "country": ["US", "DE", "FR"] * 20,
+            "got_coupon": [True, False] * 30,
+            "pred_uplift": [k / 61 for k in ROWS],
+            "orders": [k % 25 for k in ROWS],
+        },
+        {
+            "effect_pred": "pred_uplift",
+            "treatment": "got_coupon",
+            "group": ["country"],
+            "y_true": "orders",
+        },
+    ),
+    "letters of a paper": (
+        {
+            "Unnamed: 0": list(ROWS),
+            "yhat": [0, 1] * 30,
+            "yprob": [k / 61 for k in ROWS],
+            "y": [0, 1, 1] * 20,
+            "A": [0, 1, 2] * 20,
+            "split": ["train", "test"] * 30,
+        },
+        {"y_pred": "yhat", "y_score": "yprob", "y_true": "y", "group": ["A"]},
+    ),
+    "words that only look like others": (
+        {
+            "applicantRace": ["a", "b"] * 30,
+            "amount_paid": [k % 25 for k in ROWS],
+            "treatment_group": [0, 1] * 30,
+            "alternative": ["x", "y", "z"] * 20,
+            "response": [0, 1, 1] * 20,
+        },
+        {"treatment": "treatment_group", "y_true": "response", "group": ["applicantRace"]},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", UNSEEN)
+def test_a_table_that_nobody_has_seen_gets_its_roles(name):
+    columns, roles = UNSEEN[name]
+    assert drafted(**columns).roles == roles
+
+
+@pytest.mark.parametrize(
+    ("name", "labels", "favourable"),
+    [
+        ("result", ["Not approved", "approved"], "approved"),
+        ("result", ["no offer", "offer"], "offer"),
+        ("result", ["successful", "Unsuccessful"], "successful"),
+        ("result", ["Charged Off", "Fully Paid"], "Fully Paid"),
+        ("ineligible", [0, 1], 0),
+        ("disapproved", [0, 1], 0),
+        ("no_default", [0, 1], 1),
+        ("unpaid", [0, 1], 0),
+        ("never_arrested", [0, 1], 1),
+        ("discharged", [0, 1], None),
+        ("deadline_met", [0, 1], None),
+        ("denied", ["no", "yes"], "no"),
+    ],
+)
+def test_a_word_that_is_negated_is_read_the_other_way(name, labels, favourable):
+    guess = drafted(sex=["F", "M"] * (N // 2), **{name: labels * (N // 2)})
+    assert guess.roles.get("favourable") == favourable
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"F": ["F", "M"] * 30, "30": list(range(N)), "0": [0, 1] * 30},
+        {"39": list(range(N)), "1.0": [0, 1] * 30, "1.0_1": [0, 1, 1] * 20},
+    ],
+)
+def test_a_table_without_a_line_of_names_is_told_so(columns):
+    guess = drafted(**columns)
+    assert guess.warning.startswith("The first line looks like a row of data")
+    assert "# The first line looks like a row of data" in draft_text(guess, path="x.csv")
+
+
+def test_years_may_be_names_of_columns():
+    columns = {"sex": ["F", "M"] * 30, "hired": [0, 1, 1] * 20, "2024": list(range(N))}
+    assert drafted(**columns).warning == ""
