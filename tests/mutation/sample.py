@@ -1,21 +1,24 @@
 """Break `equipoise.stats` in one place after the other and count what the tests notice.
 
-``python tests/mutation/sample.py 60`` draws 60 mutants with seed 0, runs for each the tests that
-name its module, those nearest first, prints the mutants that survive, and fails when fewer are
-killed than `score.json` keeps; ``--keep`` writes the score anew. Tests are collected once: every
-mutant is a fork in which the code of one function is another.
+``python tests/mutation/sample.py 60`` draws 60 mutants, runs for each the tests nearest to its
+module (those that name it, then those that name what imports it), prints the mutants that survive,
+and fails when fewer are killed than `score.json` keeps; ``--keep`` writes the score anew;
+``--from 20`` leaves out the first 20. Mutants are drawn by a hash of what they change, so that a
+change elsewhere draws the same ones. Tests are collected once: every mutant is a fork in which the
+code of one function is another.
 """
 
 import ast
 import gc
+import hashlib
 import importlib
 import json
 import os
-import random
-import re
 import resource
 import sys
 import time
+from collections import Counter
+from functools import cache
 from pathlib import Path
 from types import CodeType, FunctionType
 
@@ -25,9 +28,15 @@ ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src"
 STATS = SOURCE / "equipoise" / "stats"
 SCORE = Path(__file__).with_name("score.json")
-FOLDERS = ("unit/stats", "reference/stats", "property/stats")
-ENOUGH = 8.0
+FOLDERS = ("unit", "reference/stats", "property/stats")
+ENOUGH = 12.0
 """CPU seconds after which no further test of a mutant is begun: it has survived those nearest."""
+
+EVERYTHING = {"equipoise", "equipoise.stats"}
+"""Packages that most tests name, whatever they ask."""
+
+NEAR = 6
+"""Test files after which the users of a module are no longer followed."""
 
 TOO_LONG = 120
 """CPU seconds after which a mutant that makes a test run on and on is killed."""
@@ -89,24 +98,60 @@ def change(node):
 
 
 def mutants():
-    """Return every mutant as file and number of its place, in a fixed order."""
-    found = []
+    """Return every mutant as file and number of its place, in an order that a hash gives."""
+    found = {}
     for path in sorted(STATS.rglob("*.py")):
-        size = len(places(ast.parse(path.read_text(encoding="utf-8"))))
-        found += [(path, k) for k in range(size)]
-    return found
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        holders = {
+            node: holder.name
+            for holder in ast.walk(tree)
+            if isinstance(holder, ast.FunctionDef)
+            for node in ast.walk(holder)
+        }
+        seen = Counter()
+        for k, node in enumerate(places(tree)):
+            words = f"{_module(path)} {holders.get(node)} {ast.unparse(node)} {_changed(node)}"
+            seen[words] += 1
+            found[path, k] = hashlib.sha256(f"{words} {seen[words]}".encode()).hexdigest()
+    return sorted(found, key=found.__getitem__)
 
 
+def _module(path):
+    return ".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__")
+
+
+@cache
+def _named(path):
+    """Return the modules that a file imports from."""
+    named = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            named |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+        elif isinstance(node, ast.Import):
+            named |= {alias.name for alias in node.names}
+    return named
+
+
+@cache
 def tests_of(path):
-    """Return the test files that name a module, its own first; else those of its family."""
-    dotted = ".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__")
-    files = [file for folder in FOLDERS for file in (ROOT / "tests" / folder).rglob("test_*.py")]
-    known = re.compile(rf"{re.escape(dotted)}\b")
-    naming = [file for file in files if known.search(file.read_text(encoding="utf-8"))]
-    own = [file for file in naming if path.stem in file.stem]
-    near = [file for file in files if file.parent.name == path.parent.name]
-    others = sorted({*(naming or near)} - {*own}, key=lambda file: file.stat().st_size)
-    return [*own, *others]
+    """Return the test files nearest to a module: its own, those that name it, then its users'."""
+    tests = [file for folder in FOLDERS for file in (ROOT / "tests" / folder).rglob("test_*.py")]
+    sources = {_module(file): file for file in SOURCE.rglob("*.py")}
+    found, known, front = [], set(), {_module(path)}
+    while front and len(found) < NEAR:
+        near = [file for file in tests if file not in found and _named(file) & front]
+        near.sort(
+            key=lambda file: (
+                path.stem not in file.stem,
+                path.parent.name not in file.parts,
+                file.stat().st_size,
+            )
+        )
+        found += near
+        known |= front
+        users = {name for name, file in sources.items() if _named(file) & front} - known
+        front = users - EVERYTHING or users
+    return found
 
 
 def functions_in(code):
@@ -121,7 +166,7 @@ def functions_in(code):
 
 def mutate(path, number):
     """Give the functions of a loaded module the code of a mutant, wherever they are bound."""
-    importlib.import_module(".".join(path.relative_to(SOURCE).with_suffix("").parts))
+    importlib.import_module(_module(path))
     tree = ast.parse(path.read_text(encoding="utf-8"))
     change(places(tree)[number])
     codes = functions_in(compile(tree, str(path), "exec"))
@@ -187,14 +232,13 @@ class Mutants:
         return 1
 
 
-def main(size, *, keep):
-    chosen = mutants()
-    random.Random(0).shuffle(chosen)
-    chosen = chosen[:size]
+def main(first, last, *, keep):
+    chosen = mutants()[first:last]
     plugin = Mutants(chosen)
     files = sorted({file for path, _ in chosen for file in tests_of(path)})
     options = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--no-header", "-s"]
     pytest.main([*options, *map(str, files)], plugins=[plugin])
+    size = len(chosen)
     score = {"mutants": size, "killed": size - len(plugin.survivors), "survived": plugin.survivors}
     print(json.dumps(score, indent=1))
     if keep:
@@ -204,4 +248,5 @@ def main(size, *, keep):
 
 
 if __name__ == "__main__":
-    sys.exit(0 if main(int(sys.argv[1]), keep="--keep" in sys.argv) else 1)
+    first = int(sys.argv[sys.argv.index("--from") + 1]) if "--from" in sys.argv else 0
+    sys.exit(0 if main(first, int(sys.argv[1]), keep="--keep" in sys.argv) else 1)

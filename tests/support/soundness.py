@@ -10,13 +10,13 @@ FORBIDDEN = re.compile(r"\b(fair|unbiased|passed|certified)\b", re.IGNORECASE)
 """Words that would sell a failure to reject as a verdict."""
 
 
-def assert_sound(result):
-    """Assert the invariants of a result and of every way to read it."""
+def assert_sound(result, *, printed=True):
+    """Assert the invariants of a result and of every way to read it, as text if `printed`."""
     record = result.to_dict()
     text = json.dumps(record, allow_nan=False)
     assert AuditResult.from_dict(json.loads(text)) == result
     assert not FORBIDDEN.search(text)
-    assert not FORBIDDEN.search(str(result))
+    assert not (printed and FORBIDDEN.search(str(result)))
     for finding in result.findings:
         assert finding.n >= 0
         if finding.decision is Decision.NOT_TESTED:

@@ -216,11 +216,9 @@ class _Enumerated:
 
     def _at_zero(self, null: FloatArray, which: IntArray) -> FloatArray:
         """P-values at a first rate of zero, which only a first side without ones allows."""
-        x, n = self.second.x[which], self.second.n[which]
         rate = np.clip(-null, 0.0, 1.0)
-        tail = _at_most(self.edge[which, 0], n, rate)
-        doubt = 2.0 * np.minimum(*exact_tail(x, n, rate))
-        p = np.minimum(tail / (1.0 - 2.0 * _ALLOWANCE), doubt / _ALLOWANCE)
+        # The second side cannot rule the rate out by itself: its lower tail is this one.
+        p = _at_most(self.edge[which, 0], self.second.n[which], rate) / (1.0 - 2.0 * _ALLOWANCE)
         return np.where((self.first.x[which] == 0) & (null <= 0.0), p, 0.0)
 
     def _chances(self, rate: FloatArray, which: IntArray) -> FloatArray:

@@ -240,7 +240,8 @@ class UnitSums:
     def offset(self) -> FloatArray:
         """Mean minus the centre; NaN for a side without units."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.asarray(self.u / self.w)
+            # What is left of a population may have lost its weight to rounding, but not its sum.
+            return np.where(self.w > 0, self.u / self.w, np.nan)
 
     @property
     def mean(self) -> FloatArray:

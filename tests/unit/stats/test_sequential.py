@@ -64,6 +64,12 @@ def test_a_change_is_dated_by_hand():
     assert (wide.best, wide.low, wide.high) == (2, 0, 3)
 
 
+def test_what_speaks_against_a_change_dates_none():
+    # Nothing above zero in that direction; and the last batch says nothing at all.
+    assert date_change(np.array([-1.0, -1.0]), np.array([1.0, 0.25]), sign=1).best == 0
+    assert date_change(np.array([0.5, 0.0]), np.array([1.0, 0.0])).best == 0
+
+
 def test_a_fall_is_dated_like_a_rise():
     score = np.array([0.1, -0.2, 4.0, 5.0, 3.0])
     up, down = date_change(score, np.ones(5)), date_change(-score, np.ones(5))

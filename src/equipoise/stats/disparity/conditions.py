@@ -271,7 +271,7 @@ def _cuts(values: FloatArray, count: AnyArray | None, shares: FloatArray) -> Flo
 
 def _written(number: float) -> str:
     """Write a number as short as it can be told from all others; whole ones without a point."""
-    whole = abs(number) < EXACT and number == int(number)
+    whole = -EXACT < number < EXACT and number == int(number)
     return str(int(number)) if whole else str(number)
 
 

@@ -409,8 +409,7 @@ def _roots(
     total, whole = np.add.reduceat(weights * gap, begin), np.add.reduceat(weights, begin)
     spread = np.add.reduceat(weights**2 * variance, begin)
     with np.errstate(divide="ignore", invalid="ignore"):
-        root = np.where(spread > 0.0, total / np.sqrt(spread), np.sign(total) * np.inf)
-    return np.where(np.abs(total) <= 1e-12 * whole, 0.0, root)
+        return np.where(np.abs(total) <= 1e-12 * whole, 0.0, total / np.sqrt(spread))
 
 
 def generalised_test(size: FloatArray, total: FloatArray, square: FloatArray) -> ChiSquare:

@@ -134,3 +134,12 @@ def test_what_cannot_be_fitted_is_refused(rows):
         doubly_robust_disparity_test(y, np.ones(300), x, **learners)
     with pytest.raises(GroupTooSmallError, match="does not vary"):
         doubly_robust_gap(np.zeros(300), member, constant(300))
+
+
+def test_a_sure_membership_is_cut_before_it_divides():
+    # Of the group's weights (1 - t) e / (1 - e) the largest is .99 / .01.
+    y, member = np.array([1.0, 0.0, 1.0, 0.0]), np.array([1.0, 1.0, 0.0, 0.0])
+    sure = Nuisances(
+        outcome=np.zeros(4), comparator_outcome=np.zeros(4), membership=np.array([1, 0, 1, 0.0])
+    )
+    assert_allclose(doubly_robust_gap(y, member, sure, weights="group").estimate, (1 - 99) / 2)

@@ -48,6 +48,18 @@ def test_counts_are_tested_by_the_law_of_a_pair_of_rates(ones, n, target, method
     assert found.ci_low[0] < found.estimate[0] < found.ci_high[0]
 
 
+def test_the_likelihood_of_an_external_rate_has_the_sign_of_the_gap():
+    target = Target(kind="external", value=0.4, se=0.1)
+    low, high = (
+        disparities(counts([x, 40], [90, 100]), first_of(2), target, binary=True, method="el")
+        for x in (20, 60)
+    )
+    assert low.p_less(0.0)[0] < 0.1
+    assert low.p_greater(0.0)[0] > 0.9
+    assert high.p_greater(0.0)[0] < 0.1
+    assert high.p_less(0.0)[0] > 0.9
+
+
 def test_the_law_of_a_rate_depends_on_rows_and_not_on_counts():
     methods = {
         str(disparities(counts([x, 40], [70, 150]), first_of(2), REST, binary=True).method[0])

@@ -6,12 +6,15 @@ from scipy import stats
 from equipoise.exceptions import GroupTooSmallError, InvalidParameterError
 from equipoise.moments import linear_covariance
 from equipoise.stats.disparity.extremes import compare_means_with_extreme
+from equipoise.stats.disparity.gaps import Target
 from equipoise.stats.disparity.survey import (
     DesignMeans,
     design_degrees,
+    design_of_rows,
     survey_means,
     survey_moments,
 )
+from equipoise.stats.disparity.survey_gaps import survey_disparities
 
 
 def test_the_variance_of_a_stratified_total_by_hand():
@@ -79,6 +82,21 @@ def test_pairs_of_a_survey_have_students_law_on_the_degrees_of_the_design(rng):
         pair = means.pairs(np.array([0]), np.array([1]), scale)
         for end in pair.interval(1.96):
             assert_allclose(np.abs(pair.root(end)), 1.96, rtol=1e-7)
+
+
+@pytest.mark.parametrize(("scale", "null"), [("difference", 0.0), ("ratio", 1.0)])
+def test_the_p_value_of_a_survey_is_where_its_interval_ends(rng, scale, null):
+    group, strata = np.arange(120) % 2, np.repeat(np.arange(3), 40)
+    y = rng.normal(3.0, 1.0, size=120) + strata + 0.3 * group
+    design = design_of_rows(y, np.ones(120), group, strata=strata, cluster=np.arange(120))
+    options = {"scale": scale, "confidence_level": 0.9}
+    found = survey_disparities(design, np.eye(2, dtype=bool)[:, 1:], Target(kind="rest"), **options)
+    level = 1.0 - float(found.p_value[0])
+    options["confidence_level"] = level
+    at = survey_disparities(design, np.eye(2, dtype=bool)[:, 1:], Target(kind="rest"), **options)
+    end = at.ci_low[0] if found.estimate[0] > null else at.ci_high[0]
+    assert_allclose(end, null, atol=1e-9)
+    assert found.ci_low[0] < found.estimate[0] < found.ci_high[0]
 
 
 def test_a_survey_is_compared_with_its_highest_category(rng):

@@ -131,6 +131,11 @@ def test_pooled_rest_equals_stratified_rest_under_equal_shares():
     assert_allclose(np.sqrt(np.diag(covariance)), bias_estimates(errors, rest="pooled")[1])
 
 
+def test_variances_of_all_biases_together_are_those_of_each_alone():
+    errors = trial(*THREE)
+    assert_allclose(np.sqrt(np.diag(bias_covariance(errors))), bias_estimates(errors)[1])
+
+
 def test_one_group_has_no_rest():
     with pytest.raises(DataError, match="at least two groups"):
         treatment_bias(trial((10, 20, 100)))

@@ -5,7 +5,12 @@ from numpy.testing import assert_allclose
 from equipoise.exceptions import DataError, InvalidParameterError, NotBinaryError
 from equipoise.stats.effects.adjustment import lin_outcomes
 from equipoise.stats.effects.collapse import effect_quantities, resolve_collapse
-from equipoise.stats.effects.errors import corrected_errors, effect_moments, group_errors
+from equipoise.stats.effects.errors import (
+    corrected_errors,
+    effect_moments,
+    group_errors,
+    with_both_arms,
+)
 
 
 def rows(*arms):
@@ -39,6 +44,19 @@ def test_difference_by_hand():
     assert_allclose([found.effect[0], found.error[0]], [0.05, 1.95])
     assert_allclose(found.error_se[0] ** 2, 0.15 * 0.85 / 1000 + 0.1 * 0.9 / 1000)
     assert_allclose(found.control_strength, 0.0)
+
+
+def test_a_stratum_with_one_arm_is_left_out_and_counted():
+    y, t, f, _ = rows((0, 0, 100, 1000), (0, 1, 150, 1000), (0, 1, 7, 10))
+    stratum = np.repeat([0, 1], [2000, 10])
+    moments = effect_moments(y, t, f, stratum)  # of one group: its strata stand where groups do
+    kept, left_out = with_both_arms(moments, 2)
+    assert left_out.tolist() == [10]
+    assert kept.n.tolist() == [1000, 1000, 0, 0]
+    assert_allclose(kept.total[:2], moments.total[:2])
+    assert not kept.total[2:].any()
+    assert not kept.product[2:].any()
+    assert with_both_arms(kept, 2)[1].tolist() == [0]
 
 
 def test_groups_that_cannot_be_tested_say_why():
