@@ -17,13 +17,11 @@ import numpy as np
 from scipy import stats
 
 from equipoise.stats.disparity.means import MeanComparison
-from equipoise.stats.effects.roots import bias_contrasts
+from equipoise.stats.effects.roots import arm_sides, bias_contrasts
 from equipoise.stats.small_samples import (
-    Shape,
     contrast_law,
     joint_test,
     pooled_shape,
-    side_contrast,
 )
 from equipoise.stats.unit_sums import UnitSums
 from simulate import units as simulate
@@ -149,10 +147,7 @@ def arms(rng, law, g, n0, n1):
     """Values of both arms, the law of errors and the roots of biases."""
     control, treated = (simulate.rows(rng, law, [n] * g, N_TABLES)[0] for n in (n0, n1))
     sums = UnitSums.stack([UnitSums.of_units(control, 1.0), UnitSums.of_units(-treated, 1.0)])
-    pool = pooled_shape(sums, axis=-2)
-    parts = (x[:, None] for x in (pool.variance, pool.skewness, pool.n))
-    shape = Shape(**dict(zip(("variance", "skewness", "n"), parts, strict=True)))
-    error = side_contrast(sums, shape).sum()
+    error = arm_sides(sums).sum()
     size = np.full((N_TABLES, g), float(n0 + n1))
     tested = contrast_law(error).tested
     bias = contrast_law(bias_contrasts(error, size, tested)).root()

@@ -25,8 +25,11 @@ from equipoise.stats.effects.evaluation import (
     recommend_correction,
     thinned_errors,
 )
+from equipoise.stats.effects.roots import arm_sides
 from equipoise.stats.effects.slopes import group_slopes
 from equipoise.stats.multiplicity import adjusted_p_values
+from equipoise.stats.small_samples import contrast_law, joint_test
+from equipoise.stats.unit_sums import UnitSums
 from support.rates import assert_at_least, assert_at_most, assert_rate
 from support.trials import Trial, control_sums, moments_of, replicated_errors
 
@@ -525,3 +528,74 @@ def test_shares_of_arms_are_checked_at_their_level(rng):
     assert_rate(known, size, 0.05)
     assert_rate(joint, size, 0.05)
     assert_at_most(same, size, 0.055)
+
+
+def arms_of(rng, law, controls, treated, *, error=0.0, trials=2_000):
+    """Roots of the errors of groups whose arms have values of one law; (trials, G)."""
+    draw, mean = LAWS[law]
+    sides = []
+    for sign, sizes in ((1.0, controls), (-1.0, treated)):
+        there = (np.arange(max(sizes)) < np.asarray(sizes)[:, None]).astype(float)
+        values = draw(rng, (trials, *there.shape)) - mean + (error if sign < 0 else 0.0)
+        there = np.broadcast_to(there, values.shape)
+        sides.append(UnitSums.of_units(sign * values * there, there))
+    sums = UnitSums.stack(sides)
+    lone = np.any(sums.n.sum(axis=-2, keepdims=True) < 2.5 * sums.n, axis=-1)
+    return contrast_law(arm_sides(sums, binary=law.startswith("rate")).sum(), lone=lone).root()
+
+
+def _mostly_zero(share):
+    return lambda rng, size: rng.exponential(size=size) * (rng.random(size) < share)
+
+
+LAWS = {
+    "20% exponential, else 0": (_mostly_zero(0.2), 0.2),
+    "10% exponential, else 0": (_mostly_zero(0.1), 0.1),
+    "lognormal": (lambda rng, size: rng.lognormal(size=size), float(np.exp(0.5))),
+    "normal": (lambda rng, size: rng.standard_normal(size), 0.0),
+    "rate .05": (lambda rng, size: (rng.random(size) < 0.05).astype(float), 0.05),
+    "rate .02": (lambda rng, size: (rng.random(size) < 0.02).astype(float), 0.02),
+}
+
+# Controls and treated of each group; the largest size allowed: 5%, or what the note says.
+FEW = [
+    ("20% exponential, else 0", [6, 6], [40, 40], 0.05),
+    ("20% exponential, else 0", [40, 40], [6, 6], 0.05),
+    ("20% exponential, else 0", [6, 6, 6], [40, 40, 40], 0.05),
+    ("20% exponential, else 0", [12, 12], [80, 80], 0.05),
+    ("20% exponential, else 0", [6, 30], [40, 200], 0.05),
+    ("10% exponential, else 0", [6, 6, 6], [40, 40, 40], 0.05),
+    ("10% exponential, else 0", [12, 12], [240, 240], 0.05),
+    ("10% exponential, else 0", [12, 12], [80, 80], 0.05),
+    ("lognormal", [6, 6], [40, 40], 0.05),
+    ("normal", [6, 6], [40, 40], 0.05),
+    ("rate .05", [12, 12], [240, 240], 0.05),
+    ("rate .05", [6, 6, 6], [40, 40, 40], 0.05),
+    ("rate .05", [20, 20], [400, 400], 0.13),
+    ("rate .02", [24, 24], [480, 480], 0.05),
+    ("rate .02", [50, 50], [1000, 1000], 0.13),
+    ("rate .02", [100, 100], [2000, 2000], 0.05),
+]
+
+
+@pytest.mark.parametrize(("law", "controls", "treated", "limit"), FEW)
+def test_no_group_errs_keeps_its_level_when_an_arm_has_few_units(
+    rng, law, controls, treated, limit
+):
+    root = arms_of(rng, law, controls, treated)
+    p = joint_test(root).p_value
+    assert_at_most(int((p[np.isfinite(p)] <= 0.05).sum()), int(np.isfinite(p).sum()), limit)
+
+
+@pytest.mark.parametrize(
+    ("law", "controls", "treated", "error", "power"),
+    [
+        ("normal", [6, 6], [40, 40], 1.0, 0.60),
+        ("normal", [20, 20], [20, 20], 0.5, 0.45),
+        ("20% exponential, else 0", [12, 12], [80, 80], -0.4, 0.85),
+        ("rate .05", [24, 24], [240, 240], 0.3, 0.98),
+    ],
+)
+def test_errors_of_few_units_are_found_all_the_same(rng, law, controls, treated, error, power):
+    p = joint_test(arms_of(rng, law, controls, treated, error=error)).p_value
+    assert_at_least(int((p <= 0.05).sum()), len(p), power)

@@ -18,7 +18,7 @@ from equipoise.results.question import questions
 from support.engines import on_engine
 from support.questions import asked
 from support.soundness import assert_sound, differences
-from support.strategies import informative_tables, repeated
+from support.strategies import informative_tables, repeated, three_groups
 
 few = settings(
     settings.get_profile("unshrunk"),
@@ -162,6 +162,63 @@ def test_new_names_for_groups_change_names_only(case, drawn):
     for label in "abc":
         text = text.replace(f"{label}{label}~", label)
     assert not differences(answer(table, roles, case).to_dict(), json.loads(text))
+
+
+REVERSED = {"a": "z~", "b": "y~", "c": "x~"}
+DRAWN = [case for case, (_, options) in CASES.items() if "rng" in options] + [
+    "marginal outcome",
+    "inequality of decisions",
+    "inequality of a column",
+]
+"""Questions with random draws."""
+
+
+def numbers_in(record):
+    """Sizes of all numbers of a result; which of two groups is named first gives only signs.
+
+    The covariance of two accuracies is that of the first two groups: named, not drawn.
+    """
+    if isinstance(record, dict):
+        values = (value for key, value in record.items() if key != "accuracy_covariance")
+        return [x for value in values for x in numbers_in(value)]
+    if isinstance(record, list):
+        return [x for value in record for x in numbers_in(value)]
+    return [abs(record)] if isinstance(record, float) else []
+
+
+def by_group(record):
+    """Findings by what they are about: the groups, whichever is named first, and the quantity."""
+    found = {}
+    for finding in record["findings"]:
+        names = {finding["group"], finding["reference"]}
+        # "a vs b" of improvability names a pair, too.
+        about = sorted(part for name in names for part in str(name).split(" vs "))
+        key = json.dumps([about, finding["estimand"]])
+        sizes = [finding[name] for name in ("estimate", "ci_low", "ci_high", "statistic")]
+        p = [finding[name] for name in ("p_value", "p_value_raw", "n", "decision")]
+        found.setdefault(key, []).append([sorted(abs(x) for x in sizes if x is not None), p])
+    return {key: sorted(rows, key=str) for key, rows in found.items()}
+
+
+@pytest.mark.parametrize("burden", ["rows", "weighted clusters"])
+@pytest.mark.parametrize("case", DRAWN)
+def test_draws_do_not_see_the_names_of_groups(case, burden):
+    table, roles = three_groups(clustered=burden != "rows")
+    order = np.random.default_rng(5).permutation(table.num_rows)
+    labels = pa.array([REVERSED[label] for label in table["g"].to_pylist()])
+    place = table.column_names.index("g")
+    text = json.dumps(
+        answer(table.set_column(place, "g", labels).take(order), roles, case).to_dict()
+    )
+    for label, other in REVERSED.items():
+        text = text.replace(other, label)
+    first, second = answer(table, roles, case).to_dict(), json.loads(text)
+    assert not differences(by_group(first), by_group(second))
+    assert not differences(
+        first["joint"] and numbers_in(first["joint"]),
+        second["joint"] and numbers_in(second["joint"]),
+    )
+    assert not differences(sorted(numbers_in(first)), sorted(numbers_in(second)))
 
 
 @every_case

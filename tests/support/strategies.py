@@ -62,12 +62,36 @@ def informative_tables(draw, *, burdens=True):
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     n = draw(st.integers(300, 600))
     names = ["g", "h"][: draw(st.integers(1, 2))]
-    columns = {name: rng.choice(["a", "b", "c"][: draw(st.integers(2, 3))], n) for name in names}
-    gap = draw(st.sampled_from([0.0, 0.3])) * (columns["g"] == "a")
-    score = rng.random(n).round(draw(st.integers(1, 2)))
+    groups = {name: rng.choice(["a", "b", "c"][: draw(st.integers(2, 3))], n) for name in names}
+    gap = draw(st.sampled_from([0.0, 0.3])) * (groups["g"] == "a")
+    columns = _people(rng, groups, gap, digits=draw(st.integers(1, 2)))
+    roles = {"group": names, **ROLES}
+    if burdens and draw(st.booleans()):
+        roles |= _clustered(rng, columns)
+    if burdens and draw(st.booleans()):
+        roles |= _weighted(rng, columns)
+    return pa.table(columns), roles
+
+
+def three_groups(*, clustered):
+    """Return one informative table of three groups that differ a little, and its roles."""
+    rng = np.random.default_rng(8)
+    group = rng.choice(["a", "b", "c"], 500)
+    gap = 0.15 * (group == "a") + 0.05 * (group == "c")
+    columns = _people(rng, {"g": group}, gap, digits=2)
+    roles = {"group": ["g"], **ROLES}
+    if clustered:
+        roles |= _clustered(rng, columns) | _weighted(rng, columns)
+    return pa.table(columns), roles
+
+
+def _people(rng, groups, gap, *, digits):
+    n = len(gap)
+    score = rng.random(n).round(digits)
     t = rng.integers(0, 2, n)
     y = rng.random(n) < 0.2 + 0.4 * score + 0.2 * t - gap / 2
-    columns |= {
+    return {
+        **groups,
         "y": y.astype(int),
         "p": (score + gap + 0.2 * rng.normal(size=n) > 0.5).astype(int),
         "s": score,
@@ -78,15 +102,18 @@ def informative_tables(draw, *, burdens=True):
         "income": rng.lognormal(size=n).round(2),
         "week": rng.integers(1, 5, n),
     }
-    roles = {"group": names, **ROLES}
-    if burdens and draw(st.booleans()):
-        columns["unit"] = rng.integers(0, n // 2, n)
-        columns["t"] = columns["unit"] % 2
-        roles["cluster"] = "unit"
-    if burdens and draw(st.booleans()):
-        columns["weight"] = rng.choice([0.5, 1.0, 2.0], n)
-        roles["weight"] = "weight"
-    return pa.table(columns), roles
+
+
+def _clustered(rng, columns):
+    n = len(columns["y"])
+    columns["unit"] = rng.integers(0, n // 2, n)
+    columns["t"] = columns["unit"] % 2
+    return {"cluster": "unit"}
+
+
+def _weighted(rng, columns):
+    columns["weight"] = rng.choice([0.5, 1.0, 2.0], len(columns["y"]))
+    return {"weight": "weight"}
 
 
 @st.composite

@@ -15,7 +15,7 @@ from scipy import special
 
 from equipoise._blas import one_thread
 from equipoise._checks import check_finite, check_fraction, check_option, check_rng
-from equipoise._typing import Adjust, BoolArray, FloatArray, Rng
+from equipoise._typing import Adjust, BoolArray, FloatArray, IntArray, Rng
 from equipoise.exceptions import InvalidParameterError
 
 __all__ = [
@@ -350,6 +350,7 @@ def max_t_test(
     repeats: FloatArray | None = None,
     confidence_level: float = 0.95,
     n_comparisons: int = 1,
+    ordered: bool = False,
     rng: Rng = None,
 ) -> SimultaneousTest:
     r"""Test that all estimates are zero, and find which are not.
@@ -370,6 +371,10 @@ def max_t_test(
     n_comparisons : int, default 1
         How many such families are read together; bands and adjusted p-values allow for it
         (Bonferroni).
+    ordered : bool, default False
+        Whether the order and the signs of the estimates are made of numbers, as those of the points
+        of a curve are. Otherwise they may come from names, and the law is drawn for estimates from
+        the smallest to the largest, all of them positive.
     rng : numpy.random.Generator or int, optional
         Source of the draws.
 
@@ -402,8 +407,14 @@ def max_t_test(
     shrink = np.sqrt((degrees - 1.0) / degrees)
     tail = np.maximum(special.stdtr(degrees, -np.abs(estimate) / se * shrink), 1e-300)
     z = -special.ndtri(tail)
-    draws = gaussian_draws(covariance / np.outer(se, se), rng=rng)
+    correlation = covariance / np.outer(se, se)
     times = np.ones(len(z)) if repeats is None else repeats
+    place = np.arange(len(z))
+    if not ordered:
+        place, sign = _nameless(estimate / se, correlation, variance)
+        correlation = (correlation * np.outer(sign, sign))[np.ix_(place, place)]
+        times = times[place]
+    draws = gaussian_draws(correlation, rng=rng)
     law = MaxT(maxima=np.sort(np.abs(draws).max(axis=1)))
     # Never less than for one estimate alone, whatever the draws.
     share = np.maximum(law.p_values(z), 2.0 * tail)
@@ -418,8 +429,22 @@ def max_t_test(
         low=estimate - critical * se,
         high=estimate + critical * se,
         max_p_value=float(adjusted.min()),
-        sum_p_value=float(tail_share(draws**2 @ times, np.array([z**2 @ times]))[0]),
+        sum_p_value=float(tail_share(draws**2 @ times, np.array([z[place] ** 2 @ times]))[0]),
     )
+
+
+def _nameless(
+    statistic: FloatArray, correlation: FloatArray, variance: FloatArray
+) -> tuple[IntArray, FloatArray]:
+    """Return an order and signs of estimates that names cannot change, without last digits.
+
+    An estimate of zero has the sign that its correlation with the others gives it.
+    """
+    sign = np.sign(np.round(statistic, 9))
+    sign = np.where(sign == 0.0, np.sign(np.round(correlation @ sign, 9)), sign)
+    sign = np.where(sign == 0.0, 1.0, sign)
+    size = np.round(variance / variance.max(), 9)
+    return np.lexsort((size, np.round(np.abs(statistic), 9))), sign
 
 
 def gaussian_draws(

@@ -678,22 +678,24 @@ def _remarks(
 
 
 def _curves(comparisons: list[_Comparison]) -> list[Curve]:
-    """Curve of each group, from the first comparison that has it."""
+    """Curve of each group, from its comparison with the largest other one."""
     curves: dict[str, GroupCurve] = {}
-    for c in comparisons:
-        if c.test is not None:
-            names = (c.reference, c.group) if c.reference else (c.group,)
-            for name, curve in zip(names, c.test.curves, strict=True):
-                curves.setdefault(name, curve)
+    tested = [(c, c.test) for c in comparisons if c.test is not None]
+    # Which comparison comes first is a matter of names; how many rows it has is not.
+    for c, test in sorted(tested, key=lambda pair: (-pair[0].n, pair[1].p_value)):
+        names = (c.reference, c.group) if c.reference else (c.group,)
+        for name, curve in zip(names, test.curves, strict=True):
+            curves.setdefault(name, curve)
+    present = dict.fromkeys(name for c, _ in tested for name in (c.reference, c.group) if name)
     return [
         Curve(
             group=name,
-            grid=curve.points.tolist(),
-            estimate=curve.estimate.tolist(),
-            low=curve.low.tolist(),
-            high=curve.high.tolist(),
+            grid=curves[name].points.tolist(),
+            estimate=curves[name].estimate.tolist(),
+            low=curves[name].low.tolist(),
+            high=curves[name].high.tolist(),
         )
-        for name, curve in curves.items()
+        for name in present
     ]
 
 

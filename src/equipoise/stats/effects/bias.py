@@ -420,6 +420,7 @@ def _roots(errors: GroupErrors, test: EffectTest) -> "Roots | None":
         weight=errors.weight.value,
         covariance=_unbiased(errors),
         inflation=inflation,
+        binary=errors.binary,
     )
     return roots.contrasts(errors.moments, tested) if errors.measure == "difference" else roots
 

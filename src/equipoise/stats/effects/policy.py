@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from equipoise._checks import check_fraction, check_number
-from equipoise._typing import AnyArray, EffectRanking, FloatArray, IntArray, Rng
+from equipoise._typing import AnyArray, EffectRanking, FloatArray, Rng
 from equipoise.exceptions import InvalidParameterError
 from equipoise.stats.effects.effect_scores import EffectScores
 from equipoise.stats.effects.ranking import ranked_effect
@@ -421,9 +421,7 @@ def _quantities(
         ends = rows.interval(estimate, rows.sums(influence), level)
         values.append(GroupContrast(name, g, estimate, float(ends.low), float(ends.high)))
     sums = [rows.sums(influence) for *_, influence in differences]
-    # Of two groups the differences are one number with two signs, drawn once.
-    order = _numeric_order([one[2] for one in differences], sums)
-    kept = [k for k in order if np.any(np.abs(sums[k]) > 0.0)]
+    kept = [k for k, one in enumerate(sums) if np.any(np.abs(one) > 0.0)]
     found: dict[int, GroupContrast] = {}
     if kept:
         test = rows.test(
@@ -449,9 +447,3 @@ def _quantities(
         differences=tuple(found[k] for k in sorted(found)),
         missing=missing,
     )
-
-
-def _numeric_order(estimates: list[float], sums: list[FloatArray]) -> IntArray:
-    """Order estimates by their numbers: what groups are called must not choose their draws."""
-    spread = [float(np.sum(one**2)) for one in sums]
-    return np.lexsort([np.round(spread, 12), np.round(np.abs(estimates), 12)])

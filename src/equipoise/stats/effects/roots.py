@@ -21,6 +21,7 @@ References
 """
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from scipy import special
@@ -52,6 +53,7 @@ __all__ = [
     "LinearRoots",
     "RelativeRoots",
     "adjusted_effect_contrasts",
+    "arm_sides",
     "arm_units",
     "bias_contrasts",
     "difference_contrasts",
@@ -63,6 +65,25 @@ _BORROW_EVENTS = 30.0
 _FARTHEST = 37.0
 # An arm pooled over fewer units than so many times those of a group: one or two groups alike.
 _LONE = 2.5
+
+
+class _Doubt(NamedTuple):
+    """How far the spread of few units is believed.
+
+    The other arm counts in the shape of an arm for `units` times 1 + skewness^2 units, at most for
+    `most`, and for none from `enough` own units on. A side of n units has at least the part
+    m / (m + n) of the variance of its arm, with m `events` times 1 + skewness^2.
+    """
+
+    units: float
+    most: float
+    enough: float
+    events: float
+
+
+_VALUES = _Doubt(units=0.3, most=15.0, enough=200.0, events=0.0)
+# 1 + skewness^2 rows of a rare 0/1 outcome are about one event.
+_EVENTS = _Doubt(units=1.0, most=60.0, enough=400.0, events=3.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +142,7 @@ def difference_contrasts(
     sign = np.broadcast_to(np.array([1.0, -1.0]), w.shape)
     direction = np.stack([np.zeros_like(w), sign, share], axis=-1).reshape(-1, 3)
     arms = sums.along(direction)
-    sides = _by_arm(arms)
+    sides = arm_sides(arms.reshape(-1, 2))
     links = None if cross is None else Links.between(arms, cross.along(direction))
     return _contrasts(sides, size, links)
 
@@ -372,6 +393,8 @@ class LinearRoots:
         Of U and D, for the error of a rest.
     inflation : array of shape (T,)
         Standard error of a bias over that with independent groups, where units span groups.
+    binary : bool, default False
+        Whether outcomes are 0/1.
     """
 
     sums: QuantitySums
@@ -380,6 +403,7 @@ class LinearRoots:
     weight: FloatArray
     covariance: FloatArray
     inflation: FloatArray
+    binary: bool = False
 
     @classmethod
     def of(
@@ -392,6 +416,7 @@ class LinearRoots:
         weight: FloatArray,
         covariance: FloatArray,
         inflation: FloatArray | None = None,
+        binary: bool = False,
     ) -> "LinearRoots":
         """Prepare the tests of some groups.
 
@@ -409,6 +434,8 @@ class LinearRoots:
             Of U and D.
         inflation : array of shape (T,), optional
             As in the class.
+        binary : bool, default False
+            As in the class.
 
         Returns
         -------
@@ -423,6 +450,7 @@ class LinearRoots:
             weight=weight[tested],
             covariance=covariance[tested],
             inflation=np.ones(len(tested)) if inflation is None else inflation,
+            binary=binary,
         )
 
     def contrasts(self, moments: CellMoments, tested: IntArray) -> ContrastRoots:
@@ -452,7 +480,7 @@ class LinearRoots:
         >>> roots = LinearRoots.of(found.moments, found.tested, found.numerator, found.denominator,
         ...                        weight=found.weight.value, covariance=found.covariance)
         >>> float(roots.contrasts(found.moments, found.tested).root(0.0)[0].round(2))
-        0.88
+        0.91
         """
         b = np.zeros(len(self.weight))
         sides, arms = self._sides(b)
@@ -553,7 +581,7 @@ class LinearRoots:
         n_groups, n_cells, p = direction.shape
         cells = self.sums.along(direction.reshape(-1, p))
         arms = cells.reshape(n_groups, n_cells // 2, 2).sum(axis=1)
-        return _by_arm(arms.reshape(-1)), arms
+        return arm_sides(arms, binary=self.binary), arms
 
     def _rest(self, *, bias: bool) -> tuple[FloatArray, FloatArray]:
         """Error of the other groups, and its variance; zero for the error itself."""
@@ -869,8 +897,9 @@ class RelativeRoots:
         control = self.control[which]
         level = control.along(_OUTCOME).mean
         observed = self.treated.along(_OUTCOME)
-        implied = side_contrast(control.along(_implied(b)), shape)
-        treated = side_contrast(observed[which], pooled_shape(observed))
+        seen = pooled_shape(observed).expand()
+        implied = side_contrast(control.along(_implied(b)), _doubted(shape, seen))
+        treated = side_contrast(observed[which], _doubted(seen, shape))
         rest = Contrast.constant(np.zeros(len(b)), se=level * np.sqrt(rest_variance))
         return contrast_law(implied - treated + rest)
 
@@ -908,10 +937,60 @@ class _Grid:
         return np.asarray(np.sum(np.stack(weight, axis=-1) * values, axis=-1))
 
 
-def _by_arm(arms: UnitSums) -> Contrast:
-    """Sides (group, arm), each with the shape of its arm over all groups."""
-    table = arms.reshape(-1, 2)
-    return side_contrast(table, pooled_shape(table, axis=0))
+def arm_sides(arms: UnitSums, *, binary: bool = False) -> Contrast:
+    """Means of the arms of each group, with the shape of an arm over all groups.
+
+    Parameters
+    ----------
+    arms : UnitSums
+        Of shape (..., G, 2); outcomes have opposite signs in the two arms.
+    binary : bool, default False
+        Whether outcomes are 0/1.
+
+    Returns
+    -------
+    Contrast
+        Of the same shape.
+
+    Notes
+    -----
+    Few outcomes that are mostly zero may all be zero: the arm that says so has no spread of its
+    own, and its mean is as far from the truth as it ever is. Where the other arm varies more, its
+    shape therefore counts for some units. How many grows with the kurtosis, as do the units that a
+    variance needs, and that is at least one more than the squared skewness.
+
+    Examples
+    --------
+    None of five controls buys anything, and one of twenty others does.
+
+    >>> import numpy as np
+    >>> y, arm = np.r_[np.zeros(5), -10.0, np.zeros(19)], np.repeat([0, 1], [5, 20])
+    >>> sides = arm_sides(UnitSums.from_rows(y, np.ones(25), arm).reshape(1, 2))
+    >>> sides.variance.round(2).tolist()
+    [[0.14, 0.25]]
+    """
+    doubt = _EVENTS if binary else _VALUES
+    pool = pooled_shape(arms, axis=-2)
+    other = Shape(
+        variance=pool.variance[..., ::-1], skewness=-pool.skewness[..., ::-1], n=pool.n[..., ::-1]
+    )
+    shape = _doubted(pool, other, doubt).expand(-2)
+    sides = side_contrast(arms, shape)
+    units = doubt.events * (1.0 + shape.skewness**2)
+    least = quotient(units, units + arms.n) * shape.variance * np.nan_to_num(arms.share(2))
+    return replace(sides, variance=np.maximum(sides.variance, least))
+
+
+def _doubted(shape: Shape, other: Shape, doubt: _Doubt = _VALUES) -> Shape:
+    """Shape of an arm, drawn towards that of the other arm where that one varies more."""
+    units = np.minimum(doubt.units * (1.0 + other.skewness**2), doubt.most)
+    units = units * np.maximum(1.0 - shape.n / doubt.enough, 0.0)
+    part = np.where(other.variance > shape.variance, quotient(units, units + shape.n), 0.0)
+    return Shape(
+        variance=shape.variance + part * (other.variance - shape.variance),
+        skewness=shape.skewness + part * (other.skewness - shape.skewness),
+        n=shape.n,
+    )
 
 
 def _contrasts(sides: Contrast, size: FloatArray, links: Links | None) -> EffectContrasts:

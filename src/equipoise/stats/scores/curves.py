@@ -468,6 +468,7 @@ def differences_at(
             repeats=grid.repeats[at],
             confidence_level=bands.confidence_level,
             n_comparisons=bands.n_comparisons,
+            ordered=True,
             rng=bands.rng,
         ),
     )
@@ -493,6 +494,7 @@ def curve_at(
         moments.fourth[offset + at],
         confidence_level=bands.confidence_level,
         n_comparisons=bands.n_comparisons,
+        ordered=True,
         rng=bands.rng,
     )
     return GroupCurve(points=points[at], estimate=value[at], low=test.low, high=test.high)

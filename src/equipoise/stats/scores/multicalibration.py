@@ -21,6 +21,7 @@ from equipoise._checks import check_integer, check_number, check_rng
 from equipoise._typing import AnyArray, BoolArray, FloatArray, IntArray, Rng
 from equipoise.exceptions import InvalidParameterError
 from equipoise.stats.multiplicity import N_DRAWS, skewed_draws, step_down_shares, tail_share
+from equipoise.stats.resampling import without_last_digits
 from equipoise.stats.scores.cells import weighted_quantile
 
 __all__ = ["MIN_UNITS", "MulticalibrationTest", "ResidualCells", "multicalibration_test"]
@@ -389,7 +390,8 @@ def _unit_sums(cells: ResidualCells, order: IntArray) -> _Sums:
     units = cells.units[:, column]  # type: ignore[index]
     place = np.arange(units.shape[1])
     squares = units.multiply(units)
-    units = units[np.lexsort([units @ place, squares @ place, units.sum(axis=1)])]
+    keys = np.column_stack([units @ place, squares @ place, units.sum(axis=1)])
+    units = units[np.lexsort(without_last_digits(keys).T)]
     root = np.sqrt(5.0)
 
     def sums(n: int, rng: np.random.Generator) -> FloatArray:

@@ -781,7 +781,7 @@ def test_the_names_of_groups_do_not_deal_the_halves():
     assert_allclose(found["a"], found["c"][::-1])
 
 
-@pytest.mark.parametrize(("treated", "rate"), [(5, "23%"), (9, "13%"), (30, None)])
+@pytest.mark.parametrize(("treated", "rate"), [(5, "11%"), (9, "11%"), (30, None)])
 def test_intervals_of_arms_too_few_to_know_their_shape_quote_a_measured_rate(treated, rate):
     rng = np.random.default_rng(0)
     n = 2 * (40 + treated)
@@ -799,3 +799,19 @@ def test_intervals_of_arms_too_few_to_know_their_shape_quote_a_measured_rate(tre
         with_interval = finding.estimand.kind in {"effect", "error", "remaining"}
         assert len(told) == (rate is not None and with_interval)
         assert all(rate in message for message in told)
+
+
+@pytest.mark.parametrize(("treated", "told"), [(20, True), (60, False)])
+def test_few_events_of_a_rare_outcome_quote_a_measured_rate(treated, told):
+    arm = np.tile(np.repeat([0, 1], [400, treated]), 2)
+    rows = {
+        "g": np.repeat(["a", "b"], len(arm) // 2),
+        "t": arm,
+        "y": (np.arange(len(arm)) % 20 == 0).astype(int),
+        "e": np.zeros(len(arm)),
+    }
+    audit = eq.Audit(rows, group="g", y_true="y", treatment="t", effect_pred="e")
+    result = audit.treatment_effects(measure="difference", n_repeats=0, rng=1)
+    messages = [x.message for f in result.findings for x in f.notes if x.code == "shape-unknown"]
+    assert bool(messages) == told
+    assert all("should have 2.0 events" in message for message in messages)
