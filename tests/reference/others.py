@@ -1,8 +1,8 @@
 """What others say about the same numbers: `python others.py` writes the page.
 
 Each entry asks one peer about one thing and yields pairs (ours, theirs). Values of R were made by
-`others.R`, `stats/regulator.R`, `stats/few_units.R` and `stats/delong.R`; the numbers of libraries
-that are not installed are those of their documentation.
+`others.R`, `stats/regulator.R`, `stats/few_units.R` and `stats/delong.R`, those of AIF360 and
+Aequitas by `peers.py`; the numbers of other libraries are those of their documentation.
 """
 
 import json
@@ -29,6 +29,7 @@ from equipoise.stats.roc import auc_influence
 from equipoise.stats.scores.group_quality import group_quality
 from equipoise.stats.small_samples import pooled_shape, side_contrast
 from equipoise.stats.unit_sums import UnitSums
+from reference.peers import table as rule_table
 from support.asking import answer_of
 
 __all__ = ["ENTRIES", "Entry", "largest", "page"]
@@ -38,6 +39,8 @@ ROOT = HERE.parents[1]
 R = json.loads((HERE / "others.json").read_text())
 REGULATOR = json.loads((HERE / "stats" / "regulator.json").read_text())
 FEW_UNITS = json.loads((HERE / "stats" / "few_units.json").read_text())
+OBSERVED = json.loads((HERE / "strd.json").read_text())
+PEERS = json.loads((HERE / "peers.json").read_text())
 DELONG = json.loads((HERE / "stats" / "delong.json").read_text())
 I = np.arange(1, 241)
 Y = ((I * I * 7 + I) % 11 < 4).astype(float)
@@ -389,14 +392,38 @@ def _alternating(first, low, high):
     return [first, *[low, high] * 500]
 
 
+def _digits_of_pi(size):
+    """Return the first digits as NIST has them, by Machin's formula in whole numbers."""
+    unit = 10 ** (size + 9)
+
+    def arctan_of_inverse(k):
+        term = total = unit // k
+        for n in range(3, 3 * size, 2):
+            term = -term // (k * k)
+            total += term // n
+        return total
+
+    number = 4 * (4 * arctan_of_inverse(5) - arctan_of_inverse(239))
+    # In two halves: Python writes whole numbers of at most 4,300 digits.
+    first, second = divmod(number // 10**10, 10 ** (size // 2))
+    digits = [int(digit) for digit in f"{first}{second:0{size // 2}d}"]
+    digits[956] = 3  # In the file of NIST, where the digit of pi is 8.
+    return digits
+
+
 STRD = {
+    "PiDigits": (lambda: _digits_of_pi(5000), 4.53480000000000, 2.86733906028871),
+    "Lottery": (lambda: OBSERVED["Lottery"], 518.958715596330, 291.699727470969),
+    "Lew": (lambda: OBSERVED["Lew"], -177.435000000000, 277.332168044316),
+    "Mavro": (lambda: OBSERVED["Mavro"], 2.00185600000000, 0.000429123454003053),
     "Michelso": (lambda: R["michelso"], 299.852400000000, 0.0790105478190518),
     "NumAcc1": (lambda: [10000001, 10000003, 10000002], 10000002.0, 1.0),
     "NumAcc2": (lambda: _alternating(1.2, 1.1, 1.3), 1.2, 0.1),
     "NumAcc3": (lambda: _alternating(1000000.2, 1000000.1, 1000000.3), 1000000.2, 0.1),
     "NumAcc4": (lambda: _alternating(10000000.2, 10000000.1, 10000000.3), 10000000.2, 0.1),
 }
-"""Sets of NIST's Statistical Reference Datasets that a rule gives, or R: mean and deviation."""
+"""NIST's Statistical Reference Datasets: their rows by a rule, from R or as observed; mean and
+deviation as certified."""
 
 
 @asked(
@@ -462,6 +489,52 @@ def _aif360():
     yield two.estimate, 0.8965673282047968
 
 
+def _against_a(audit, metric, scale):
+    """Return the groups other than `a` beside it, in the order of their names."""
+    found = audit.disparity(metric, reference={"g": "a"}, scale=scale, method="plug_in").findings
+    ours = {finding.group: finding.estimate for finding in found}
+    return [ours[group] for group in sorted(ours) if group != "g=a"]
+
+
+@asked(
+    "AIF360 0.6.1, `ClassificationMetric`",
+    "differences and ratios of eight rates, with and without weights",
+)
+def _aif360_rates():
+    rows = rule_table()
+    rows["g"] = ["a" if group == "a" else "other" for group in rows["g"]]
+    for name, weight in (("aif360", None), ("aif360 weighted", "w")):
+        audit = eq.Audit(rows, group="g", y_true="y", y_pred="p", weight=weight)
+        for key, theirs in PEERS[name].items():
+            metric, _, scale = key.partition(" ")
+            if metric not in {"entropy", "theil", "between"}:
+                yield _against_a(audit, metric, scale or "difference"), theirs
+
+
+@asked("AIF360 0.6.1", "generalised entropy index, Theil's index, part between two groups")
+def _aif360_entropy():
+    rows, theirs = rule_table(), PEERS["aif360"]
+    benefit = np.array(rows["p"]) - np.array(rows["y"]) + 1.0
+    group = np.array([int(name == "a") for name in rows["g"]])
+    yield entropy_index(benefit, order=2.0), theirs["entropy"]
+    yield entropy_index(benefit, order=1.0), theirs["theil"]
+    # The part between groups is the index of a table in which everybody has the group's mean.
+    means = np.array([benefit[group == k].mean() for k in (0, 1)])
+    yield entropy_index(means[group], order=2.0), theirs["between"]
+
+
+@asked("Aequitas 1.1.0, `Group`, `Bias`", "ten rates of three groups; nine ratios to one of them")
+def _aequitas_rates():
+    audit = eq.Audit(rule_table(), group="g", y_true="y", y_pred="p")
+    words = {"precision": "ppv", "pprev": "selection_rate", "prev": "outcome_rate"}
+    for name, theirs in PEERS["aequitas"]["rates"].items():
+        found = audit.disparity(words.get(name, name), reference=0.5, method="plug_in").findings
+        ours = {finding.group: 0.5 + finding.estimate for finding in found}
+        yield [ours[f"g={group}"] for group in "abc"], theirs
+    for name, theirs in PEERS["aequitas"]["ratios"].items():
+        yield _against_a(audit, words.get(name, name), "ratio"), theirs[1:]
+
+
 @asked("AIF360, SageMaker Clarify, jurity", "generalised entropy index, from their formula")
 def _entropy():
     b = (I % 3).astype(float)
@@ -497,7 +570,8 @@ What other programs say about the same numbers. A difference is relative for num
 absolute below. Values of R are committed with the scripts that made them
 ([others.R](../tests/reference/others.R), [regulator.R](../tests/reference/stats/regulator.R),
 [few_units.R](../tests/reference/stats/few_units.R), [delong.R](../tests/reference/stats/delong.R));
-libraries that are not installed are asked by their documentation or their formula. A
+those of AIF360 and Aequitas with [peers.py](../tests/reference/peers.py); other libraries that are
+not installed are asked by their documentation or their formula. A
 [test](../tests/reference/test_others.py) repeats every line with every change; the page is written
 by
 

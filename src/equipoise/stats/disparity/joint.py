@@ -316,14 +316,14 @@ def _atom_means(moments: CellMoments, design: _Design, target: Target) -> MeanCo
 def _few_units(
     means: MeanComparison | None, design: _Design, moments: CellMoments
 ) -> "_FewUnits | None":
-    """Law of a likelihood of atoms; None where one has too few units."""
+    """Law of a likelihood of atoms; None where one has too few units, or where none varies."""
     if means is None:
         return _FewUnits(np.inf, 1.0) if _many_units(moments, design) else None
     own = means.group != 0
     n_eff, variance, df = (
         part[own] for part in (means.sides.n_eff, means.sides.variance, means.sides.df)
     )
-    if (n_eff < MIN_UNITS - 1e-9).any() or (df < MIN_DF - 1e-9).any():
+    if (n_eff < MIN_UNITS - 1e-9).any() or (df < MIN_DF - 1e-9).any() or not variance.any():
         return None
     if moments.cross is not None:
         # Units span atoms: one covariance matrix, Hotelling's law.

@@ -257,6 +257,15 @@ def test_groups_without_enough_units_leave_bonferroni(rng):
     assert found.p_value == pytest.approx(min(3 * np.nanmin(singles.p_value), 1.0))
 
 
+@pytest.mark.parametrize("method", ["el", "eel"])
+def test_groups_of_which_none_varies_leave_bonferroni(method):
+    # Degrees of freedom come from variances inside groups, and there are none.
+    moments = counts([0, 8, 0, 8], [8, 8, 8, 8])
+    found = joint_test(moments, np.eye(4), POPULATION, binary=True, method=method)
+    singles = disparities(moments, np.eye(4), POPULATION, binary=True, method=method)
+    assert found.p_value == pytest.approx(min(1.0, 4 * singles.p_value.min()))
+
+
 def test_overlapping_groups_have_one_quadratic_form_or_bonferroni(rng):
     groups = np.array([[1, 1, 0, 0], [0, 1, 1, 0]], dtype=bool).T
     many = joint_test(few_rows(rng, [40] * 4), groups, POPULATION, binary=False)
