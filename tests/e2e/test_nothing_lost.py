@@ -3,6 +3,7 @@
 import os
 import signal
 import stat
+import time
 from pathlib import Path
 
 import pytest
@@ -244,6 +245,28 @@ def test_a_run_killed_between_two_renames_leaves_no_files_of_two_runs(tmp_path, 
     assert sorted(tmp_path.iterdir()) == sorted(new)
 
 
+def test_two_runs_that_write_the_same_files_leave_those_of_one(tmp_path):
+    names = [tmp_path / name for name in ("report.html", "results.json", "gate.xml")]
+    begun, say = os.pipe()
+    child = os.fork()
+    if child == 0:
+        replace = Path.replace
+
+        def slow(self, target):
+            replace(self, target)
+            os.write(say, b".")
+            time.sleep(0.2)
+
+        Path.replace = slow
+        write_all(dict.fromkeys(names, "first"))
+        os._exit(0)
+    os.read(begun, 1)
+    write_all(dict.fromkeys(names, "second"))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert {file.read_text() for file in names} == {"second"}
+    assert sorted(tmp_path.iterdir()) == sorted(names)
+
+
 def test_a_disk_that_takes_no_more_is_one_sentence_and_leaves_what_was_there(loans):
     import resource
 
@@ -270,6 +293,50 @@ def test_too_little_memory_is_one_sentence(run, loans, monkeypatch):
     monkeypatch.setattr("equipoise.cli.delivery.execute", exhausted)
     done = run("audit", write_plan(loans.parent), "--quiet", cwd=loans.parent)
     assert "(MemoryError" in complaint(done, code=3)
+
+
+def test_memory_that_the_system_refuses_is_one_sentence(loans):
+    import resource
+
+    folder = loans.parent
+    # Address space for the imports and little more: the engine, or numpy, gets no more of it.
+    code = (
+        "import resource, sys, equipoise.cli.delivery, equipoise.audits.disparity.gaps\n"
+        "from equipoise.cli.app import main\n"
+        "used = int(open('/proc/self/statm').read().split()[0]) * resource.getpagesize()\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (used + 2**20, used + 2**20))\n"
+        "main(sys.argv[1:])\n"
+    )
+    before = sorted(folder.iterdir())
+    process = start(
+        *(["-c", code], "audit", write_plan(folder), "--quiet", "--json", "a.json"), cwd=folder
+    )
+    _, errors = process.communicate(timeout=300)
+    assert process.returncode in {2, 3}
+    assert len([line for line in errors.splitlines() if line.startswith("equipoise: ")]) == 1
+    assert "Traceback" not in errors
+    assert sorted(folder.iterdir()) == sorted({*before, folder / "audit.toml"})
+
+
+def test_a_plan_that_a_disk_cannot_read_is_one_sentence(run, loans):
+    # The kernel answers EIO to whoever reads this file from its start.
+    plan = loans.parent / "broken.toml"
+    plan.symlink_to("/proc/self/mem")
+    done = run("audit", plan, "--quiet", cwd=loans.parent)
+    assert "Input/output error" in complaint(done)
+
+
+def test_data_of_which_a_disk_lost_a_part_are_one_sentence(run, loans):
+    from pyarrow import csv, parquet
+
+    file = loans.parent / "loans.parquet"
+    parquet.write_table(csv.read_csv(loans), file)
+    whole = file.read_bytes()
+    file.write_bytes(whole[:4] + bytes(len(whole) // 2) + whole[4 + len(whole) // 2 :])
+    plan = write_plan(loans.parent, text=PLAN.replace("loans.csv", "loans.parquet"))
+    done = run("audit", plan, "--quiet", "--json", "a.json", cwd=loans.parent)
+    assert "loans.parquet" in complaint(done)
+    assert not (loans.parent / "a.json").exists()
 
 
 def to_full_device(folder, command, *, stream):

@@ -90,7 +90,8 @@ def _same(file: Path, other: Path) -> bool:
 def write_all(texts: Mapping[Path, str], *, errors: str = "replace") -> None:
     """Write every file beside its target, then rename all: none is ever half there.
 
-    Whenever the run ends, the files that are there are of one run.
+    Whenever the run ends, the files that are there are of one run, also when another run writes to
+    the same files.
 
     Parameters
     ----------
@@ -112,7 +113,7 @@ def write_all(texts: Mapping[Path, str], *, errors: str = "replace") -> None:
                 _remove_stale(target.parent)
                 content = text.encode("utf-8", errors=errors)
                 parts[file] = staged.enter_context(_staged(target, content)), target
-        with _undisturbed():
+        with _undisturbed(), _alone_in({target.parent for _, target in parts.values()}):
             # All but the first go before any comes: a run that is killed here may leave fewer files
             # than before, but never those of two runs.
             for file, (_, target) in [*parts.items()][1:]:
@@ -178,6 +179,18 @@ def _remove_stale(folder: Path) -> None:
                 part.unlink()
             finally:
                 os.close(handle)
+
+
+@contextmanager
+def _alone_in(folders: set[Path]) -> Iterator[None]:
+    """Let no other run rename files in these folders meanwhile: it waits for its turn."""
+    with ExitStack() as held:
+        for folder in sorted(folders):
+            handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+            held.callback(os.close, handle)
+            with suppress(OSError):  # a disk without locks
+                fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
 
 
 @contextmanager

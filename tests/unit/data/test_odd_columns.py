@@ -20,7 +20,7 @@ import equipoise as eq
 from equipoise.audits.asking import ask_all, declare
 from equipoise.data.groups import place
 from equipoise.data.table import Quantity, Rows
-from equipoise.exceptions import DataError
+from equipoise.exceptions import DataError, MissingValuesError
 from support.asking import answer_of
 from support.engines import on_engine
 
@@ -113,6 +113,13 @@ def test_clusters_find_the_cells_of_groups_of_any_type(kind, monkeypatch):
         assert cells.product.sum() == pytest.approx(sum(n**2 for n in spread.values()))
 
 
+def marginal_gaps(table):
+    """Return how far each pair of groups is apart at a threshold, by its rows; None if untested."""
+    audit = eq.Audit(table, group="g", y_true="y", y_score="s")
+    findings = audit.marginal_outcome(0.5, unit="row").findings
+    return {f.n: None if f.estimate is None else abs(f.estimate) for f in findings}
+
+
 @pytest.mark.parametrize("kind", ["decimals", "signed zeros", "text that ends in NUL"])
 def test_scores_are_compared_in_the_groups_that_rows_are_in(kind):
     values, dtype = ODD[kind]
@@ -121,7 +128,31 @@ def test_scores_are_compared_in_the_groups_that_rows_are_in(kind):
     sizes = counted(table)
     pairs = {sizes[i] + sizes[j] for i in range(len(sizes)) for j in range(i)}
     assert {finding.n for finding in audit.predictive_parity(rng=0).findings} == pairs
-    assert {f.n for f in audit.marginal_outcome(0.5).findings} <= set(range(N + 1))
+    # The same groups by the number of their value: -0.0 and 0.0 are one.
+    first = [values.index(value) for value in table.column("g").to_pylist()]
+    column = table.column_names.index("g")
+    numbered = table.set_column(column, "g", pa.array([f"group {k}" for k in first]))
+    ours, theirs = (marginal_gaps(rows) for rows in (table, numbered))
+    assert ours == theirs
+    assert any(ours.values())
+
+
+@pytest.mark.parametrize("missing", ["raise", "drop"])
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_feature_that_is_not_a_number_is_missing_on_every_engine(engine, missing):
+    k = np.arange(400)
+    x = np.where(k % 40 == 0, np.nan, np.sin(k))
+    table = pa.table({"g": (k // 3) % 2, "y": (k // 5) % 2, "p": (k // 7) % 2, "x": x})
+    audit = eq.Audit(
+        on_engine(engine, table), group="g", y_true="y", y_pred="p", features=["x"], missing=missing
+    )
+    options = {"accuracy": "accuracy", "n_splits": 2, "n_resamples": 99, "rng": 0}
+    if missing == "drop":
+        found = audit.improvability("sklearn.linear_model.LogisticRegression", **options)
+        assert found.n == 390
+    else:
+        with pytest.raises(MissingValuesError, match="'x' has 10 missing values in 400 rows"):
+            audit.improvability("sklearn.linear_model.LogisticRegression", **options)
 
 
 CLUSTERS = {

@@ -38,6 +38,16 @@ def test_benefits_whose_squares_vanish():
         audit.inequality("benefit")
 
 
+@pytest.mark.parametrize(
+    ("question", "options"), [("predictive_parity", {}), ("marginal_outcome", {"threshold": 2e-60})]
+)
+def test_scores_whose_squares_vanish(question, options):
+    data = {"sex": SEX, "late": [0, 1, 1, 0] * 25, "score": [1e-60, 3e-60] * 50}
+    audit = eq.Audit(data, group="sex", y_true="late", y_score="score")
+    with pytest.raises(DataError, match="Scores must not all be below 1e-45 in size"):
+        getattr(audit, question)(**options)
+
+
 def test_counts_near_the_limit_are_exact_and_beyond_it_refused():
     def audit(count):
         data = {"g": ["a", "a", "b", "b"], "p": [0, 1, 0, 1], "k": [count, count, 1, 1]}
