@@ -296,7 +296,6 @@ def test_too_little_memory_is_one_sentence(run, loans, monkeypatch):
 
 
 def test_memory_that_the_system_refuses_is_one_sentence(loans):
-    import resource
 
     folder = loans.parent
     # Address space for the imports and little more: the engine, or numpy, gets no more of it.
