@@ -72,7 +72,7 @@ def test_init_keeps_an_existing_plan_unless_forced(run, loans):
 def test_a_template_runs_on_the_users_data(run, loans, template):
     folder = loans.parent
     assert run("init", "loans.csv", "--template", template, cwd=folder).returncode == 0
-    done = run("audit", "audit.toml", "--quiet", cwd=folder)
+    done = run("audit", "audit.toml", cwd=folder)
     assert done.returncode == 0, done.stderr
     assert "(joint 95% interval" in done.stdout
     assert "the highest selection rate" in " ".join(done.stdout.split())
@@ -143,12 +143,12 @@ def test_junit_shows_which_subgroup_failed(run, loans):
     assert failed == ["sex=F", "sex=M", "all groups jointly"]
 
 
-def test_quiet_prints_the_answer_and_one_line_for_each_check(run, loans):
-    done = run("audit", write_plan(loans.parent), "--quiet", cwd=loans.parent)
-    assert [line.split(":")[:2] for line in done.stdout.splitlines()[-2:]] == [
-        ["gaps", " detected"],
-        ["within", " within margin"],
-    ]
+def test_quiet_prints_the_answer_alone(run, loans):
+    plan = write_plan(loans.parent)
+    done = run("audit", plan, "--quiet", cwd=loans.parent)
+    whole = run("audit", plan, cwd=loans.parent)
+    assert done.stdout == whole.stdout.partition("\n\n")[0] + "\n"
+    assert "Not asked in this plan" in " ".join(done.stdout.split())
     assert done.stderr == ""
 
 

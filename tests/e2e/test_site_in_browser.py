@@ -51,6 +51,18 @@ def test_axe_finds_nothing_serious_on_the_site(browser, site, page, width, dark)
     assert browser.violations() == []
 
 
+def test_the_site_follows_the_system_until_a_reader_chooses(browser, site):
+    paper = "return getComputedStyle(document.body).backgroundColor"
+    browser.driver.get((site / "index.html").as_uri())
+    light = browser.driver.execute_script(paper)
+    browser.resize(1280, 900, dark=True)
+    browser.driver.get((site / "metrics.html").as_uri())
+    assert browser.driver.execute_script(paper) != light
+    browser.find("label[for=__palette_1]").click()
+    browser.driver.get((site / "index.html").as_uri())
+    assert browser.driver.execute_script(paper) == light
+
+
 def test_a_page_with_formulas_shows_no_tex(browser, site):
     browser.driver.get((site / "methods/empirical_likelihood.html").as_uri())
     shown = browser.find("article").text

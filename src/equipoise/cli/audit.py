@@ -34,9 +34,7 @@ MinCell = Annotated[
 ]
 Quiet = Annotated[
     bool,
-    typer.Option(
-        "--quiet", help="The answer, and one line for each check; no progress, no tables."
-    ),
+    typer.Option("--quiet", help="The answer alone; no progress, no tables."),
 ]
 
 Every = Annotated[

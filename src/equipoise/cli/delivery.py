@@ -16,7 +16,7 @@ from equipoise.exceptions import ResourceError
 from equipoise.plans.answer import answer
 from equipoise.plans.baseline import growth_words
 from equipoise.plans.dossier import Dossier
-from equipoise.plans.gate import junit_xml, outcome
+from equipoise.plans.gate import junit_xml
 from equipoise.plans.plan import Plan, PlannedCheck
 from equipoise.plans.run import execute
 from equipoise.plans.seal import sealed
@@ -118,17 +118,14 @@ def deliver(
 
 
 def findings(dossier: Dossier, *, quiet: bool, every: bool = False) -> str:
-    """Return what a run prints: a table for each check, or a line when `quiet`.
+    """Return what a run prints: the answer, and unless `quiet` a table for each check.
 
     A table has its first lines, or with `every` all of them.
     """
     width = text_width()
     paragraph = textwrap.fill(" ".join(answer(dossier)), width) + "\n"
     if quiet:
-        return paragraph + "".join(
-            f"{check.id}: {outcome(check.result).value}: {wording.headline(check.result)}\n"
-            for check in dossier.checks
-        )
+        return paragraph
     rule = "=" * width
     parts = [paragraph + "\n"] + [
         f"{rule}\n{check.id}: {wording.question_words(check.result)}\n{rule}\n"

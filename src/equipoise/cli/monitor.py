@@ -73,7 +73,7 @@ def monitor(
         ),
     ] = False,
     engine: Annotated[Engine, typer.Option(help="What reads the batch.")] = "duckdb",
-    quiet: Annotated[bool, typer.Option("--quiet", help="One line; no tables.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="The answer alone; no tables.")] = False,
 ) -> None:
     """Add a batch to a state; say what is known now, looked at as often as you like."""
     from equipoise.audits.disparity.monitor_state import Update

@@ -7,6 +7,7 @@ from equipoise.exceptions import InvalidParameterError
 from equipoise.plot.intervals import lines_height, name_lines, new_axes
 from equipoise.results.details import details_of
 from equipoise.results.formats import shortened
+from equipoise.results.sentences import known_group_words
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -52,7 +53,7 @@ def score_curves(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes":
             marker="o",
             ms=3,
             lw=1.6,
-            label=shortened(curve["group"], 40),
+            label=shortened(known_group_words(curve["group"], result), 40),
         )
     _diagonal(axes, curves)
     _marks(axes, details)
@@ -119,7 +120,7 @@ def quality_intervals(result: "AuditResult", *, ax: "Axes | None" = None) -> "Ax
         axes.plot([record["low"], record["high"]], [k, k], color=colour, lw=1.6)
         axes.plot(record["estimate"], k, "o", color=colour, ms=6, mfc="white" if hollow else colour)
     labels = [
-        f"{record['metric']}, {shortened(record['group'], 30)}"
+        f"{record['metric']}, {shortened(known_group_words(record['group'], result), 30)}"
         + (" (baseline)" if record.get("score") == "baseline" else "")
         for record in records
     ]

@@ -29,6 +29,7 @@ __all__ = [
     "name_lines",
     "narrow",
     "new_axes",
+    "null_line",
     "shown_findings",
 ]
 
@@ -95,7 +96,7 @@ def forest(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes":
     edge = _edges([result.findings[k] for k in shown], null, ratio=ratio)
     for row, k in enumerate(shown):
         _line(axes, row, k, result.findings[k], edge, unit)
-    _null_line(axes, null * unit, lines)
+    null_line(axes, null * unit, range(lines))
     low, high = _tested_side(result, null)
     if low < high:
         axes.axvspan(low * unit, high * unit, color="#009E73", alpha=0.12, lw=0, gid="margin")
@@ -117,12 +118,12 @@ def forest(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes":
     return axes
 
 
-def _null_line(axes: "Axes", place: float, lines: int) -> None:
+def null_line(axes: "Axes", place: float, rows: Sequence[float]) -> None:
     """Draw where there is no difference: beside every line, and through no name on a phone."""
     if not narrow():
         axes.axvline(place, color="#444444", lw=0.8, zorder=0)
         return
-    for row in range(lines):
+    for row in rows:
         axes.plot([place, place], [row - 0.14, row + 0.14], color="#444444", lw=0.8, zorder=0)
 
 
@@ -206,7 +207,7 @@ def _comparison_words(result: "AuditResult") -> str:
     levels = {f.ci.confidence_level for f in result.findings if f.ci is not None}
     parts = []
     if any(finding.reference for finding in result.findings):
-        parts.append(f"compared with {reference_words(result.findings)}")
+        parts.append(f"compared with {reference_words(result.findings, result.words)}")
     if levels:
         parts.append(f"{100 * levels.pop():g}% intervals")
         joint = result.details.get("simultaneous")
@@ -305,6 +306,8 @@ def _line(
             va="center",
             transform=across,
             gid=f"finding-{k}",
+            # The line of no difference runs behind the words, not through them.
+            bbox={"facecolor": "#FFFFFF", "edgecolor": "none", "pad": 1.0},
         )
         return
     if finding.ci is not None:

@@ -13,11 +13,13 @@ from equipoise.plot.intervals import (
     name_lines,
     narrow,
     new_axes,
+    null_line,
     shown_findings,
 )
 from equipoise.results.details import details_of
 from equipoise.results.finding import Decision
 from equipoise.results.formats import interval, number, shortened
+from equipoise.results.sentences import group_words, known_group_words
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -74,9 +76,10 @@ def changes(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes":
         axes.plot(new, row, marker, color=colour, ms=5.5, gid=f"finding-{k}")
         words = f"{number(finding.estimate)} {interval(finding.ci)}"
         beside_line(axes, row, words)
-    axes.axvline(0.0, color="#444444", lw=0.8, zorder=0)
-    name_lines(axes, [shortened(result.findings[k].group, 48) for k in shown])
-    words = f"{details.metric} gap to {details.reference}, before and after"
+    null_line(axes, 0.0, range(len(shown)))
+    name_lines(axes, [group_words(result.findings[k].group, result.words) for k in shown])
+    reference = known_group_words(details.reference, result)
+    words = f"{details.metric} gap to {reference}, before and after"
     if len(shown) < len(moved):
         words += f"\n{len(shown)} of {len(moved)} groups; the others are in the table"
     axes.set_xlabel(words, parse_math=False)
@@ -139,9 +142,8 @@ def _panel(axes: "Axes", k: int, result: "AuditResult", details: MonitorDetails)
     path = details.path(finding)
     colour, _ = DECISION_STYLE[finding.decision]
     at = range(len(details.batches))
-    axes.set_ylabel(
-        f"{shortened(finding.group, 24)}\n{finding.estimand}", fontsize="small", parse_math=False
-    )
+    name = shortened(group_words(finding.group, result.words), 24)
+    axes.set_ylabel(f"{name}\n{finding.estimand}", fontsize="small", parse_math=False)
     axes.axhline(0.0, color="#444444", lw=0.8, zorder=0)
     if details.margin:
         axes.axhspan(-details.margin, details.margin, color="#009E73", alpha=0.12, lw=0)

@@ -104,6 +104,8 @@ def _column(group: str) -> str:
 
 
 def _panel(axes: "Axes", result: "AuditResult", groups: Sequence[str], number: int) -> None:
+    from matplotlib.ticker import MaxNLocator
+
     findings = {finding.group: finding for finding in result.findings}
     for row, group in enumerate(groups):
         finding = findings.get(group)
@@ -119,7 +121,8 @@ def _panel(axes: "Axes", result: "AuditResult", groups: Sequence[str], number: i
     axes.set_xlabel("per cent")
     # The numbers stand at the right of the longest bar.
     low, high = axes.get_xlim()
-    ticks = [tick for tick in axes.get_xticks() if max(low, 0.0) <= tick <= min(high, 100.0)]
+    marks = MaxNLocator(3 if narrow() else 5).tick_values(low, high)
+    ticks = [tick for tick in marks if max(low, 0.0) <= tick <= min(high, 100.0)]
     axes.set_xticks(ticks)
     axes.set_xlim(low, high + 0.55 * (high - low))
 

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from equipoise._names import GroupName
 from equipoise.plans.answer import answer
 from equipoise.plans.dossier import Check, Dossier
 from equipoise.plans.gate import Outcome, outcome
@@ -22,7 +23,7 @@ from equipoise.results.estimand import Estimand
 from equipoise.results.finding import Finding
 from equipoise.results.question import load
 from equipoise.results.result import AuditResult
-from equipoise.results.sentences import share
+from equipoise.results.sentences import share, whole_group_words
 from equipoise.results.tables import footnotes
 
 __all__ = ["html_report"]
@@ -59,6 +60,7 @@ class Row:
     """One line of a table: the group, its numbers, the decision, the marks of its notes."""
 
     group: str
+    identifier: str
     cells: tuple[Cell, ...]
     decision: str
     marks: tuple[int, ...]
@@ -124,13 +126,14 @@ def _view(check: Check) -> dict[str, Any]:
         "headline": wording.headline(result),
         "outcome": shown.value.replace(" ", "-"),
         "outcome_word": OUTCOME_WORDS[shown],
-        "joint": None if result.joint is None else formats.joint_line(result.joint),
+        "joint": _joint(result),
         "figure": figure(result, prefix=f"fig-{check.id}") if result.findings else None,
         "legend": wording.legend_words(result),
         "columns": [(column.name, column.kind) for column in columns],
         "rows": [
             Row(
-                group=finding.group,
+                group=whole_group_words(finding.group, result.words),
+                identifier=finding.group,
                 cells=tuple(column.cells[k] for column in columns),
                 decision=formats.decision_word(finding.decision, result.question.words),
                 marks=tuple(notes.index(note) + 1 for note in finding.notes),
@@ -164,7 +167,7 @@ def _columns(result: AuditResult) -> list[Column]:
     high = [None if f.ci is None else f.ci.high for f in findings]
     columns = [
         _words("Estimand", [f.estimand.words for f in findings]),
-        _words("Compared with", [f.reference for f in findings]),
+        _words("Compared with", [whole_group_words(f.reference, result.words) for f in findings]),
         Column(name="n", cells=[_count(f) for f in findings]),
         Column(name="Share" if shares else "Value", cells=own if any(known) else []),
         Column(name="Reference", cells=target if len(set(target)) > 1 else []),
@@ -228,7 +231,24 @@ def _caption(result: AuditResult) -> str:
         texts = {getattr(finding, name) for finding in result.findings}
         text = texts.pop() if len(texts) == 1 else ""
         if text:
-            shown = text.words if isinstance(text, Estimand) else text.replace("_", " ")
-            parts.append(words.format(shown))
+            parts.append(words.format(_said(text, result)))
     text = ", ".join(parts)
     return text[:1].upper() + text[1:]
+
+
+def _said(text: Estimand | str, result: AuditResult) -> str:
+    if isinstance(text, Estimand):
+        return text.words
+    if isinstance(text, GroupName):
+        return whole_group_words(text, result.words)
+    return text.replace("_", " ")
+
+
+def _joint(result: AuditResult) -> str | None:
+    """Write the joint test, with its reference named as in the table."""
+    if result.joint is None:
+        return None
+    null = result.joint.null
+    for reference in {f.reference for f in result.findings if isinstance(f.reference, GroupName)}:
+        null = null.replace(reference, whole_group_words(reference, result.words))
+    return formats.joint_line(replace(result.joint, null=null))

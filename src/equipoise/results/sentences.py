@@ -20,6 +20,7 @@ __all__ = [
     "LEADING",
     "gap_sentence",
     "group_words",
+    "known_group_words",
     "lead",
     "lead_sentence",
     "least",
@@ -27,6 +28,7 @@ __all__ = [
     "points",
     "share",
     "size_sentence",
+    "whole_group_words",
     "worse_off",
 ]
 
@@ -57,26 +59,35 @@ def points(value: float) -> str:
 
 
 def group_words(name: str, words: Words) -> str:
+    """Name a group in a sentence; a long name is cut, the table has it in full."""
+    return shortened(whole_group_words(name, words))
+
+
+def known_group_words(name: str, result: "AuditResult") -> str:
+    """Name a group of the details as the findings know it."""
+    known = {str(name): name for f in result.findings for name in (f.group, f.reference)}
+    return group_words(known.get(name, name), result.words)
+
+
+def whole_group_words(name: str, words: Words) -> str:
     """Name a group as people say it: by the labels of the plan, else by column and value."""
     if not isinstance(name, GroupName):
-        return shortened(_EVERYBODY.get(name, name))
+        return _EVERYBODY.get(name, name)
     whole = words.labels.get(" & ".join(f"{column}.{label}" for column, label in name.parts))
     if whole is not None:
-        return shortened(whole)
+        return whole
     known = [words.labels.get(f"{column}.{label}") for column, label in name.parts]
     said = [label for label in known if label is not None]
     if len(said) < len(known):
-        return shortened(
-            ", ".join(
-                label or f"{column}: {value}"
-                for label, (column, value) in zip(known, name.parts, strict=True)
-            )
+        return ", ".join(
+            label or f"{column}: {value}"
+            for label, (column, value) in zip(known, name.parts, strict=True)
         )
     # "African-American people" and "men" are African-American men.
     ends = (f" {words.people}", " people")
     said.sort(key=lambda label: not label.endswith(ends))
     first = [label.removesuffix(ends[0]).removesuffix(ends[1]) for label in said[:-1]]
-    return shortened(" ".join([*first, said[-1]]))
+    return " ".join([*first, said[-1]])
 
 
 def least(finding: Finding, null: float) -> float:

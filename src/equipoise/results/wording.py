@@ -3,10 +3,12 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from equipoise._names import GroupName
 from equipoise._typing import Multiplicity
 from equipoise.results.finding import Decision, Finding
 from equipoise.results.formats import decision_word, interval, listed, number, p_value, shortened
 from equipoise.results.sentences import LEADING, group_words, least, points
+from equipoise.results.words import Words
 
 if TYPE_CHECKING:
     from equipoise.results.result import AuditResult
@@ -220,10 +222,13 @@ def level(result: "AuditResult") -> str:
     return f"{100 * result.alpha:g}%"
 
 
-def reference_words(findings: Sequence[Finding]) -> str:
+def reference_words(findings: Sequence[Finding], words: Words) -> str:
     """Name what the groups are compared with, if that is the same for all."""
     references = {finding.reference for finding in findings if finding.reference}
-    return shortened(references.pop()) if len(references) == 1 else "the reference"
+    if len(references) != 1:
+        return "the reference"
+    (one,) = references
+    return group_words(one, words) if isinstance(one, GroupName) else shortened(one)
 
 
 def _bounds(finding: Finding) -> str:

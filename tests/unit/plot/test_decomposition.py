@@ -39,7 +39,8 @@ def test_bars_are_the_contributions_on_a_linear_axis(compas):
     assert axes.get_xscale() == "linear"
     expected = [record[part]["estimate"] for record in records for part in ("within", "between")]
     assert widths[: 2 * len(records)] == pytest.approx(expected, rel=1e-6)
-    assert [text.get_text() for text in axes.get_yticklabels()] == [r["group"] for r in records]
+    names = [text.get_text() for text in axes.get_yticklabels()]
+    assert names == [r["group"].replace("=", ": ") for r in records]
     intervals = [line.get_xdata() for line in axes.lines]
     assert intervals[0] == pytest.approx(
         [records[0]["within"]["ci_low"], records[0]["within"]["ci_high"]]

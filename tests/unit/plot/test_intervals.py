@@ -1,6 +1,9 @@
 """What the forest draws first, folds, names and shades."""
 
+from itertools import pairwise
+
 import pytest
+from matplotlib import rc_context
 
 from equipoise._names import GroupName
 from equipoise.plot.intervals import MOST, forest, shown_findings
@@ -169,3 +172,20 @@ def test_the_reference_is_a_line_of_the_overview():
     white = finding(GroupName([("race", "w")]), notes=(reference,), estimand=estimand)
     (axes,) = overview([gaps("fpr", group("fpr", "a"), white)]).axes
     assert {line.get_marker() for line in axes.lines} >= {"o", "|"}
+
+
+def test_numbers_under_the_overview_have_room_on_a_phone():
+    found = [group("fpr", "a"), group("fpr", "b", n=400)]
+    with rc_context({"figure.figsize": (3.9, 4.0)}):
+        figure = overview([gaps("fpr", *found), gaps("tpr", *found)])
+        figure.draw_without_rendering()
+        for axes in figure.axes:
+            boxes = [text.get_window_extent() for text in axes.get_xticklabels()]
+            assert all(one.x1 < other.x0 for one, other in pairwise(boxes))
+
+
+def test_words_in_the_place_of_an_estimate_stand_on_paper_of_their_own():
+    axes, _ = drawn(finding("race=A"))
+    (words,) = (text for text in axes.texts if text.get_gid() == "finding-0")
+    assert words.get_text() == "not tested"
+    assert words.get_bbox_patch().get_facecolor()[:3] == (1.0, 1.0, 1.0)

@@ -5,10 +5,12 @@ from html.parser import HTMLParser
 
 import pytest
 
+from equipoise._names import GroupName
 from equipoise.report.html import html_report
 from equipoise.results.finding import Decision, Note
 from equipoise.results.question import questions
 from equipoise.results.wording import headline
+from equipoise.results.words import Words
 from support.specimens import check, dossier, finding, joint, result
 
 ATTACK = "<img src=x onerror=\"document.title='attacked'\">"
@@ -155,3 +157,20 @@ def test_a_headline_in_the_page_is_the_headline_of_the_result():
 def test_tables_beside_the_findings_keep_numbers_whole_on_screens():
     page = html_report(dossier(check("flag", result("flag", [finding("g=a", 0.1, 0.0, 0.2)]))))
     assert re.search(r"@media screen \{[^@]*table\.plain td \{ min-width: 5rem; \}", page)
+
+
+def test_groups_have_one_name_on_the_page():
+    """Table, caption, joint test and figure call a group as the sentences do."""
+    men, women = GroupName([("sex", "Male")]), GroupName([("sex", "Female")])
+    lines = [
+        finding(women, 0.118, 0.09, 0.145, decision=Decision.DETECTED, reference=men),
+        finding(GroupName([("sex", "x" * 80)]), 0.1, 0.0, 0.2, reference=men),
+    ]
+    words = Words(labels={"sex.Female": "women"})
+    audit = result(findings=lines, joint=joint(null=f"no group differs from {men}"), words=words)
+    page = html_report(dossier(check("disparity", audit)))
+    assert '<th scope="row" data-group="sex=Female"><bdi>women</bdi></th>' in page
+    assert f"<bdi>sex: {'x' * 80}</bdi></th>" in page
+    assert "compared with sex: Male" in page
+    assert "Joint: no group differs from sex: Male" in page
+    assert "sex=Male" not in page

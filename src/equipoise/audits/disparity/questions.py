@@ -220,7 +220,7 @@ def _certify(result: AuditResult) -> str:
 def _tolerance(result: AuditResult) -> str:
     """Write what a flagged group exceeds: ``more than 5.0 percentage points above``."""
     details = details_of(result.details, DisparityDetails)
-    reference = reference_words(tested(result))
+    reference = reference_words(tested(result), result.words)
     side = {"greater": "above", "less": "below"}.get(str(details.alternative))
     if result.findings[0].estimand.scale == "ratio":
         low, high = details.bounds or (1.0, 1.0)
@@ -236,7 +236,7 @@ def _tolerance(result: AuditResult) -> str:
 def _margin(result: AuditResult) -> str:
     """Write what a certified group lies in: ``within 5.0 percentage points``."""
     details = details_of(result.details, DisparityDetails)
-    reference = reference_words(tested(result))
+    reference = reference_words(tested(result), result.words)
     if result.findings[0].estimand.scale == "ratio":
         low, high = details.bounds or (None, None)
         return f"between {number(low)} and {number(high)} times {reference}"
@@ -289,6 +289,6 @@ DECOMPOSE = Question(
     drawing="equipoise.plot.split:split_plot",
     legend="Of each group the raw gap, then the parts that add up to it: what people alike in all"
     " factors still show, what goes with each factor, and what is due to people without anybody"
-    " alike. Bars are intervals.",
+    " alike. Bars are intervals; a part that is nothing at all is left out.",
     needs_labels=False,
 )

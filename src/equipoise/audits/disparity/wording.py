@@ -1,5 +1,6 @@
 """What is said of comparisons with the highest category, or given factors, in one sentence."""
 
+import math
 from dataclasses import replace
 
 from equipoise.results.finding import Decision, Finding, Note
@@ -11,6 +12,7 @@ from equipoise.results.sentences import (
     lead,
     least,
     pair_sentence,
+    points,
     size_sentence,
 )
 from equipoise.results.wording import decided, joint_p, metric_words, tested
@@ -192,20 +194,28 @@ def split_headline(result: AuditResult) -> str:
     )
     start = "" if first is None else f"{size_sentence(first, result)}; "
     factors = listed(result.details["given"])
-    parts = ", ".join(f"{part['factor']} {number(part['value'])}" for part in chosen["by_factor"])
+    told = result.words.metrics.get(raws[0].estimand.metric)
+    rate = told is not None and told.event is not None
+    # Parts are told in the direction of the gap: one that narrows it is negative.
+    sign = math.copysign(1.0, chosen["raw"]["value"])
+
+    def size(value: float) -> str:
+        return points(sign * value) if rate else number(sign * value)
+
+    parts = ", ".join(f"{part['factor']} {size(part['value'])}" for part in chosen["by_factor"])
     alike = next(
         finding
         for finding in result.findings
         if finding.group == chosen["group"] and finding.p_value is not None
     )
     outside = chosen["outside_group"]["value"] + chosen["outside_comparator"]["value"]
-    rest = f", {number(outside)} is due to people without anybody alike" if outside else ""
-    metric = metric_words(result)
+    rest = f", and {size(outside)} is due to people without anybody alike" if outside else ""
+    unit = " percentage points" if rate else ""
     return (
-        f"{start}{_beside(alike, result)}: of a raw"
-        f" gap in {metric} of {number(chosen['raw']['value'])},"
-        f" {number(chosen['explained']['value'])} goes with different {factors} ({parts}),"
-        f" {number(alike.estimate)} does not (p {p_value(alike.p_value)}){rest}"
+        f"{start}{_beside(alike, result)}: of a raw gap of {size(chosen['raw']['value'])}{unit} in"
+        f" {metric_words(result)}, the part that goes with different {factors} is"
+        f" {size(chosen['explained']['value'])} ({parts}), the part that does not"
+        f" {size(alike.estimate or 0.0)} (p {p_value(alike.p_value)}){rest}"
     )
 
 

@@ -9,7 +9,7 @@ from equipoise.results.finding import Decision
 from equipoise.results.formats import number, p_value
 from equipoise.results.question import Question, Section
 from equipoise.results.result import AuditResult
-from equipoise.results.sentences import group_words, points
+from equipoise.results.sentences import known_group_words, points
 from equipoise.results.wording import decided, joint_detected, joint_p, largest, value
 
 __all__ = [
@@ -221,12 +221,13 @@ def _average_words(result: AuditResult, details: ParityDetails) -> str:
     ends = " to ".join(_points(end, details) for end in (low, high))
     unit = " points" if details.binary else ""
     return (
-        f"At equal scores the mean outcome of {_people(average['group'], result)} is"
-        f" {_points(abs(estimate), details)}{unit} {side} that of {_people(what, result)}"
+        f"At equal scores the mean outcome of {known_group_words(average['group'], result)} is"
+        f" {_points(abs(estimate), details)}{unit} {side} that of"
+        f" {known_group_words(what, result)}"
         f" ({100 * details.confidence_level:g}% interval of the difference {ends}; average over the"
         " scores)"
         if average["reference"]
-        else f"The mean outcome of {_people(average['group'], result)} is"
+        else f"The mean outcome of {known_group_words(average['group'], result)} is"
         f" {_points(abs(estimate), details)}{unit} {side} {what}"
         f" ({100 * details.confidence_level:g}% interval of the difference {ends})"
     )
@@ -234,12 +235,6 @@ def _average_words(result: AuditResult, details: ParityDetails) -> str:
 
 def _points(number_of: float, details: ParityDetails) -> str:
     return points(number_of) if details.binary else number(number_of)
-
-
-def _people(name: str, result: AuditResult) -> str:
-    """Name a group of the details as the findings know it."""
-    known = {str(name): name for f in result.findings for name in (f.group, f.reference)}
-    return group_words(known.get(name, name), result.words)
 
 
 def _order_words(result: AuditResult, details: ParityDetails) -> str:
@@ -251,7 +246,7 @@ def _order_words(result: AuditResult, details: ParityDetails) -> str:
         number(ends[0]) if ends[0] == ends[1] else f"{number(ends[0])} to {number(ends[1])}"
         for ends in (found["scores_low"], found["scores_high"])
     )
-    groups = [_people(found[name], result) for name in ("group_high", "group_low")]
+    groups = [known_group_words(found[name], result) for name in ("group_high", "group_low")]
     gap = _points(found["gap"], details) + (" points" if details.binary else "")
     return (
         f"; order is reversed: {groups[0]} with scores {high} have an outcome {gap} below that of"

@@ -59,7 +59,8 @@
       const parts = text.value.toLocaleLowerCase().split(/\s+/).filter(Boolean);
       let shown = 0;
       for (const row of rows) {
-        const group = row.cells[0].textContent.toLocaleLowerCase();
+        const cell = row.cells[0];
+        const group = `${cell.textContent} ${cell.dataset.group}`.toLocaleLowerCase();
         const fits = parts.every((part) => group.includes(part))
           && (!decision.value || row.dataset.decision === decision.value);
         row.hidden = !fits;

@@ -1,3 +1,5 @@
+import re
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -279,9 +281,11 @@ def test_a_split_is_the_decomposition_on_arrays(roles):
     assert alike.p_value == pytest.approx(conditional.findings[1].p_value)
     told = " percentage points fewer of sex: women than of sex: men have `admitted` = 1, at least "
     assert told in headline(result)
-    assert "; sex: women, beside sex: men: of a raw gap in selection rate of -0.1" in headline(
-        result
-    )
+    told = headline(result)
+    assert "; sex: women, beside sex: men: of a raw gap of 1" in told
+    assert " percentage points in selection rate, the part that goes with different " in told
+    # No two numbers stand in a row: a unit or a word is between them.
+    assert not re.search(r"\d [-\d.]", told)
 
 
 def test_the_headline_says_who_is_worse_off_among_people_alike():
@@ -324,10 +328,14 @@ def test_the_picture_has_every_part_of_the_largest_gaps():
     result = audit("race").decompose("selection_rate", given=["department"])
     axes = result.plot()
     drawn = {artist.get_gid() for artist in axes.get_lines()}
-    assert {f"finding-{k}" for k in range(len(result.findings))} <= drawn
+    parts = {f"finding-{k}" for k, finding in enumerate(result.findings) if finding.estimate}
+    assert parts <= drawn
     labels = [text.get_text() for text in axes.get_yticklabels()]
-    assert labels[:2] == ["race=a: raw gap", "among people alike"]
+    assert labels[:2] == ["race: a: raw gap", "among people alike"]
     assert "with department" in labels
+    # Everybody has somebody alike: parts that are nothing have no line.
+    assert len(labels) == len(parts) < len(result.findings)
+    assert axes.get_xlabel() == "gap in selection rate, percentage points"
 
 
 def test_too_few_clusters_leave_no_joint_test_either():
