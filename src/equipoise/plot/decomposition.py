@@ -10,7 +10,7 @@ from equipoise.audits.inequality.questions import InequalityDetails
 from equipoise.exceptions import InvalidParameterError
 from equipoise.plot.intervals import name_lines, narrow, new_axes
 from equipoise.results.details import details_of
-from equipoise.results.formats import number
+from equipoise.results.formats import number, shortened
 from equipoise.results.sentences import known_group_words
 from equipoise.stats.inequality.cap import KappaScheme
 from equipoise.stats.inequality.geometry import domain_triangle, index_from_mean, turning_point
@@ -55,7 +55,8 @@ def decomposition(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes":
     axes.axvline(0.0, color=INK, lw=0.8)
     low, high = axes.get_xlim()
     axes.set_xlim(low, high + (1.1 if narrow() else 0.35) * (high - low))
-    name_lines(axes, [known_group_words(record["group"], result) for record in records], above=0.38)
+    names = [shortened(known_group_words(record["group"], result), 48) for record in records]
+    name_lines(axes, names, above=0.38)
     axes.set_xlabel(f"contribution to the index of order {details.order:g}")
     _legend(axes, [(WITHIN, "within group"), (BETWEEN, "between groups")])
     return axes

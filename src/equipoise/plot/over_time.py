@@ -77,7 +77,8 @@ def changes(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes":
         words = f"{number(finding.estimate)} {interval(finding.ci)}"
         beside_line(axes, row, words)
     null_line(axes, 0.0, range(len(shown)))
-    name_lines(axes, [group_words(result.findings[k].group, result.words) for k in shown])
+    names = [group_words(result.findings[k].group, result.words) for k in shown]
+    name_lines(axes, [shortened(name, 48) for name in names])
     reference = known_group_words(details.reference, result)
     words = f"{details.metric} gap to {reference}, before and after"
     if len(shown) < len(moved):

@@ -373,7 +373,7 @@ def test_plot_draws_a_curve_and_a_band_for_each_group(table):
     result = eq.Audit(table, **ROLES).predictive_parity()
     axes = result.plot()
     labels = [text.get_text() for text in axes.get_legend().get_texts()]
-    assert labels[:2] == ["sex=<b>", "sex=M"]
+    assert labels[:2] == ["sex: <b>", "sex: M"]
     assert "band excludes zero" in labels
     assert len(axes.collections) == 2
 

@@ -110,7 +110,7 @@ def test_wrong_columns_are_refused(data):
 def test_the_picture_has_a_line_for_each_metric_and_group(data):
     axes = eq.Audit(data, **ROLES).score_quality(baseline="old").plot()
     assert len(axes.get_yticklabels()) == 18
-    assert axes.get_yticklabels()[1].get_text() == "rmsce, g=a (baseline)"
+    assert axes.get_yticklabels()[1].get_text() == "rmsce, g: a (baseline)"
     few = {k: v[:12] for k, v in data.items()}
     assert eq.Audit(few, **ROLES).score_quality().plot().texts[0].get_text() == "not tested"
 
