@@ -58,7 +58,8 @@ def seconds(checkout: Path, prepare: str, work: str) -> float:
     """Return CPU seconds of `work` in a new process that imports equipoise from a checkout."""
     done = subprocess.run(
         [sys.executable, "-c", prepare + TIMED.format(work=work)],
-        env={**os.environ, "PYTHONPATH": str(checkout / "src")},
+        # An installed package has its compiled files, whatever the machine at hand forbids.
+        env={**os.environ, "PYTHONPATH": str(checkout / "src"), "PYTHONDONTWRITEBYTECODE": ""},
         check=True,
         capture_output=True,
         text=True,

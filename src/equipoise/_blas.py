@@ -2,9 +2,10 @@
 
 from contextlib import AbstractContextManager
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from threadpoolctl import ThreadpoolController
+if TYPE_CHECKING:
+    from threadpoolctl import ThreadpoolController
 
 __all__ = ["one_thread"]
 
@@ -20,6 +21,8 @@ def one_thread() -> AbstractContextManager[Any]:
 
 
 @cache
-def _libraries() -> ThreadpoolController:
+def _libraries() -> "ThreadpoolController":
     """Return a handle of the BLAS libraries; finding them takes longer than a small audit."""
+    from threadpoolctl import ThreadpoolController
+
     return ThreadpoolController()
