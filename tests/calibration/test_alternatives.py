@@ -12,7 +12,7 @@ from equipoise.stats.improvement.candidates import (
 from equipoise.stats.improvement.capacity import cut_top_share
 from equipoise.stats.improvement.rules import RowUtilities, estimate_rules
 from equipoise.stats.improvement.test import ImprovementQuestion, compare_utilities
-from equipoise.stats.improvement.utilities import standard_error
+from equipoise.stats.improvement.utilities import gram_root, standard_error
 from support.rates import assert_at_most, assert_rate
 
 pytestmark = pytest.mark.calibration
@@ -126,7 +126,7 @@ def as_lines(z, rho):
         estimate=z.ravel(),
         se=np.ones(2 * k),
         df=np.full(2 * k, 1e9),
-        correlation=same,
+        loadings=gram_root(same),
         owner=np.repeat(np.arange(k), 2),
         accuracy=np.tile([True, False], k),
     )

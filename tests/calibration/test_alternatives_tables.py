@@ -32,7 +32,7 @@ from equipoise.stats.improvement.unknown_outcomes import (
     WorstCaseEstimates,
     odds_limits,
 )
-from equipoise.stats.improvement.utilities import estimate_utilities
+from equipoise.stats.improvement.utilities import estimate_utilities, gram_root
 from equipoise.stats.improvement.winner import winner_gain
 from support.rates import assert_at_most, assert_rate
 
@@ -193,7 +193,7 @@ def as_lines(z, rho):
         estimate=z.ravel(),
         se=np.ones(2 * k),
         df=np.full(2 * k, 1e9),
-        correlation=same,
+        loadings=gram_root(same),
         owner=np.repeat(np.arange(k), 2),
         accuracy=np.tile([True, False], k),
     )
@@ -564,7 +564,7 @@ def test_statements_about_further_draws(rng):
             estimate=0.01 * estimate,
             se=np.full(k, 0.01),
             df=np.full(k, 1e9),
-            correlation=np.eye(k),
+            loadings=np.eye(k),
             owner=np.arange(k),
             accuracy=np.zeros(k, dtype=bool),
         )
@@ -583,7 +583,7 @@ def one_line_each(estimate, rho):
         estimate=np.asarray(estimate, dtype=float),
         se=np.ones(k),
         df=np.full(k, 1e9),
-        correlation=correlation,
+        loadings=gram_root(correlation),
         owner=np.arange(k),
         accuracy=np.zeros(k, dtype=bool),
     )

@@ -155,6 +155,24 @@ CASES = {
         {"group": ["veteran"], "count": "copies", **LABELS},
         lambda audit: audit.improvability("arm", accuracy="accuracy", n_resamples=200, rng=4),
     ),
+    "improvability of attributes apart, with counts": (
+        {"group": ["sex", "veteran"], "count": "copies", **LABELS},
+        lambda audit: audit.improvability(
+            "arm", accuracy="accuracy", attributes="separately", n_resamples=200, rng=4
+        ),
+    ),
+    "improvability of attributes apart, of a score with weights": (
+        {"group": ["sex", "veteran"], "weight": "weight", **SCORE},
+        lambda audit: audit.improvability(
+            "other",
+            accuracy="ppv",
+            capacity=0.4,
+            accuracy_of="population",
+            attributes="separately",
+            n_resamples=200,
+            rng=4,
+        ),
+    ),
     "improvability of a score by another, with weights": (
         {"group": "veteran", "weight": "weight", **SCORE},
         lambda audit: audit.improvability(
@@ -240,22 +258,30 @@ def test_a_large_table_of_rows_is_sampled_in_its_partitions(spark_rows, monkeypa
     np.testing.assert_array_equal(found.y, again.y)
 
 
-def test_a_fitted_candidate_predicts_in_the_partitions(monkeypatch):
+@pytest.mark.parametrize("apart", [False, True])
+def test_a_fitted_candidate_predicts_in_the_partitions(monkeypatch, apart):
     """The same as fitting by hand on the sample and naming the column of predictions."""
     monkeypatch.setattr(decision_rows, "SAMPLE_ROWS", 1000)
     rng = np.random.default_rng(3)
     n = 3000
     sex, x = rng.choice(["F", "M"], n), rng.normal(size=n)
+    race = rng.choice(["a", "b"], n)
+    lower = 0.8 * (sex == "F") + 0.5 * (race == "a")
     table = pa.table(
         {
             "sex": sex,
+            "race": race,
             "x": x,
             "y": (x + 0.5 * rng.normal(size=n) > 0).astype(int),
-            "p": (x - 0.8 * (sex == "F") + 0.9 * rng.normal(size=n) > 0).astype(int),
+            "p": (x - lower + 0.9 * rng.normal(size=n) > 0).astype(int),
         }
     )
     roles = {"group": "sex", "y_true": "y", "y_pred": "p", "features": "x"}
     options = {"accuracy": "accuracy", "fairness": "fpr", "n_resamples": 200, "rng": 1}
+    higher = "sex=M"
+    if apart:
+        roles["group"], options["attributes"] = ["sex", "race"], "separately"
+        higher = {"sex": "M", "race": "b"}
     frame = spark_session().createDataFrame(table)
     result = eq.Audit(frame, **roles).improvability(LogisticRegression(), **options)
     (note,) = (note for note in result.notes if note.code == "fitted-on-sample")
@@ -270,7 +296,7 @@ def test_a_fitted_candidate_predicts_in_the_partitions(monkeypatch):
     others = table.filter(pa.array(left))
     decided = model.predict(others.select(["x"]).to_pandas().to_numpy())
     by_hand = eq.Audit(others.append_column("new", pa.array(decided)), **roles)
-    expected = by_hand.improvability("new", higher_group="sex=M", **options)
+    expected = by_hand.improvability("new", higher_group=higher, **options)
     for found, other in zip(result.findings, expected.findings, strict=True):
         assert found.estimate == pytest.approx(other.estimate, abs=1e-12)
         assert found.ci.low == pytest.approx(other.ci.low, abs=0.01)

@@ -67,9 +67,13 @@ def fit_and_predict(
         others.frame, _prediction(algorithm, setting.capacity), rows.feature_names, PREDICTION
     )
     found = yield from read_decisions(
-        others.with_frame(frame), setting.metrics, ready=(PREDICTION,), capacity=setting.capacity
+        others.with_frame(frame),
+        setting.metrics,
+        ready=(PREDICTION,),
+        capacity=setting.capacity,
+        separately=bool(rows.separate),
     )
-    size = int(found.group_sizes.sum())
+    size = found.n_labelled
     note = Note(
         code="fitted-on-sample",
         message=f"The candidate was fitted on {len(rows.y)} rows that were drawn at random and left"

@@ -143,9 +143,9 @@ def drop_table(
             contrasts[2 * k, estimates.position(gap, model, high)] = sign
             contrasts[2 * k, estimates.position(gap, model, low)] = -sign
             contrasts[2 * k + 1, estimates.position(0, model, len(rows.names))] = sign
-    value, covariance = estimates.contrasts(contrasts)
+    value, loadings = estimates.loadings(contrasts)
     se = np.array([estimates.contrast(row)[1] for row in contrasts])
-    critical = _critical(value, se, covariance, confidence_level, generator)
+    critical = _critical(value, se, loadings, confidence_level, generator)
     whose = f"{rows.names[high]} vs {rows.names[low]}"
     kinds: tuple[tuple[str, EstimandKind, str], ...] = (
         (fairness, "gap", whose),
@@ -237,7 +237,7 @@ def _direction(
 def _critical(
     value: FloatArray,
     se: FloatArray,
-    covariance: FloatArray,
+    loadings: FloatArray,
     level: float,
     rng: np.random.Generator,
 ) -> float:
@@ -246,13 +246,12 @@ def _critical(
     single = float(-special.ndtri((1.0 - level) / 2.0))
     if not len(varies):
         return single
-    used = np.ix_(varies, varies)
     lines = CandidateLines(
         estimate=value[varies],
         se=se[varies],
         df=np.full(len(varies), 1e9),
-        correlation=np.clip(covariance[used] / np.outer(se[varies], se[varies]), -1.0, 1.0),
+        loadings=loadings[varies] / se[varies][:, None],
         owner=np.arange(len(varies)),
         accuracy=np.zeros(len(varies), dtype=np.bool_),
     )
-    return max(float(np.quantile(np.abs(joint_law(lines, rng=rng)).max(axis=1), level)), single)
+    return max(joint_law(lines, rng=rng).reach_of_both_signs(1.0 - level), single)

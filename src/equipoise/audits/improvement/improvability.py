@@ -70,8 +70,8 @@ from equipoise.audits.improvement.trial import (
     Trial,
     judge_ready,
     judge_splits,
+    possible_directions,
     tested,
-    too_many_directions,
 )
 from equipoise.audits.improvement.unlabelled import limit_columns, stated_limits, widest
 from equipoise.data.metrics import Metric
@@ -371,7 +371,7 @@ def search_for(
     setting = setting_of(rows)
     setting.check_status_quo()
     fitted = None
-    there = unlabelled is None and not separately and judged_there(rules, metrics)
+    there = unlabelled is None and judged_there(rules, metrics)
     if rows.others is not None and there:
         (rule,) = rules.values()
         others, found = yield from fit_and_predict(setting, rows.others, rule)
@@ -657,9 +657,12 @@ def _open_bounds(
     """
     if p <= setting.alpha or setting.question.method == "paper":
         return {}
-    if any(too_many_directions(setting, trial, groups) for trial in trials):
+    directions = [possible_directions(setting, trial, groups) for trial in trials]
+    if any(possible.too_many for possible in directions):
         return {}
-    steps = shown_frontier(setting, trials, names, groups, losses=True, rng=rng)
+    steps = shown_frontier(
+        setting, trials, names, groups, losses=True, rng=rng, directions=directions
+    )
     return {"open_bounds": steps[0]} if steps else {}
 
 

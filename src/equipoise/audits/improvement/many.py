@@ -10,6 +10,7 @@ from equipoise._typing import BoolArray, FloatArray, SplitRule
 from equipoise.audits.improvement.report import JudgedTrial
 from equipoise.audits.improvement.rows import utility_name
 from equipoise.audits.improvement.trial import (
+    PossibleDirections,
     Setting,
     Trial,
     possible_directions,
@@ -144,11 +145,15 @@ def _gains(lines: CandidateLines) -> tuple[FloatArray, FloatArray]:
 
 
 def _lines(
-    setting: Setting, trial: Trial, groups: Sequence[int], margins: Margins | None = None
+    setting: Setting,
+    trial: Trial,
+    groups: Sequence[int],
+    directions: PossibleDirections,
+    margins: Margins | None = None,
 ) -> CandidateLines:
     return candidate_lines(
         trial.estimates.among(groups).on_log_scale(setting.logs),
-        directions=possible_directions(setting, trial, groups),
+        directions=directions.ways(),
         question=setting.question_among(groups),
         margins=setting.margins_among(groups) if margins is None else margins,
     )
@@ -226,8 +231,8 @@ def together(
     """Test ready candidates all at once, and say what the list or the search rules out."""
     judged = np.flatnonzero(testable(trial, groups))
     kept = replace(trial, estimates=trial.estimates.of_rules([0, *(judged + 1)]))
-    lines = _lines(setting, kept, groups)
-    ways = lines.n_candidates // len(judged)
+    directions = possible_directions(setting, kept, groups)
+    lines, ways = _lines(setting, kept, groups, directions), directions.n_ways
     test = step_down(lines, alpha=setting.alpha, rng=rng)
     p = test.p_value.reshape(len(judged), ways).min(axis=1)
     # It fails only if it fails whatever the direction of the gaps.
@@ -257,6 +262,7 @@ def together(
             "state": state,
         }
     first = int(order[0])
+    at_least = float(lower[first, way[first]])
     details: dict[str, Any] = {
         "n_candidates": len(names),
         "order_rule": "all together, step-down by the joint law of all requirements",
@@ -264,9 +270,9 @@ def together(
         "critical": test.critical,
         "winner": {
             "name": names[judged[first]],
-            "gain": winner_gain(lines, rng=rng),
+            "gain": winner_gain(lines, lower=at_least, ways=ways, rng=rng),
             "gain_unadjusted": float(reductions[first, way[first]]),
-            "lower": float(lower[first, way[first]]),
+            "lower": at_least,
         },
         "sufficiency": _sufficiency(setting, kept, groups, lines, fails, draws_iid, rng),
     }
@@ -315,23 +321,25 @@ def shown_frontier(
     groups: Sequence[int],
     losses: bool | Sequence[float],
     rng: np.random.Generator,
+    directions: Sequence[PossibleDirections] | None = None,
 ) -> list[dict[str, Any]]:
     """Return the reduction of the gap that is shown at every tolerated loss, all at once.
 
-    Over several splits, the median of bounds at half the level.
+    Over several splits, the median of bounds at half the level. `directions` are those of each
+    trial, if they were found before.
     """
+    each_way = directions or [possible_directions(setting, trial, groups) for trial in trials]
     level = setting.alpha / (2.0 if len(trials) > 1 else 1.0)
     steps = []
     gaps = setting.question_among(groups).gaps(len(groups))
     asked = setting.margins_among(groups)
     held = any(gap.held for gap in gaps)
     free = replace(asked, accuracy=0.0, fairness=0.0, floor=None) if held else Margins()
-    for trial in trials:
-        lines = _lines(setting, trial, groups, free)
-        ways = lines.n_candidates // (trial.estimates.value.shape[1] - 1)
+    for trial, possible in zip(trials, each_way, strict=True):
+        lines = _lines(setting, trial, groups, possible, free)
         steps.append(
             [
-                (step.loss, step.reduction, step.candidate // ways)
+                (step.loss, step.reduction, step.candidate // possible.n_ways)
                 for step in loss_frontier(lines, alpha=level, rng=rng)
             ]
         )

@@ -221,6 +221,7 @@ def improvability_headline(result: AuditResult) -> str:
     limit = _open_words(details) or {
         "data": f"; {who} does better on the rows that judge it, and more data may settle it",
         "search": f"; {who} does no better itself, and another search may",
+        "same": f"; {who} decides as the status quo does for everyone",
         "margin": f"; {who} is about equally accurate: state a tolerated loss (`accuracy_loss`)",
     }.get(details.limit or "", "")
     asked, reached = details.delta_fairness, details.deltas.get("fairness")

@@ -272,6 +272,8 @@ def _median_z(splits: Sequence[JudgedTrial]) -> float | None:
 
 def _limit(form: Form, splits: Sequence[JudgedTrial]) -> str:
     """Say what likely stands in the way: a margin, too little data, or the candidate itself."""
+    if all(split.trial.same for split in splits):
+        return "same"
     zs = [[_z(test) for test in split.test.accuracy] for split in splits]
     least = [min((z for z in row if z is not None), default=0.0) for row in zs]
     gains = np.min(form.setting.margins.accuracy)
@@ -535,7 +537,7 @@ def remarks(form: Form, splits: Sequence[JudgedTrial], limit: str | None) -> lis
     """Return what the reader should know of the design, the candidate and the limits."""
     notes = [*_on_the_design(form, splits), *_on_the_candidate(form, splits)]
     notes += _on_the_shares(form, splits)
-    return [*notes, LIMITS[limit]] if limit is not None else notes
+    return [*notes, LIMITS[limit]] if limit in LIMITS else notes
 
 
 def _on_the_design(form: Form, splits: Sequence[JudgedTrial]) -> list[Note]:

@@ -416,7 +416,7 @@ def read_decisions(
     yield table.sums((), known if unlabelled else needs, order=1)
     own = any(isinstance(metric, Metric) for metric in metrics)
     counted = all(utility_name(metric) not in (*SCORE_UTILITIES, INDEX) for metric in metrics)
-    whole = not (roles.cluster or own or features or unlabelled or separately)
+    whole = not (roles.cluster or own or features or unlabelled)
     countable = counted and whole and len(ready) == 1
     rows = None
     if is_remote(table.frame) and countable:
@@ -705,6 +705,7 @@ def _counted_rows(
         decision_column=table.roles.y_pred,
         notes=dropped_notes(dropped if table.roles.missing == "drop" else 0),
         count=found["count"].round().astype(np.int64),
+        labels=labels,
     )
 
 
@@ -726,14 +727,15 @@ def _complete(table: Table, needs: Needs, candidate: str) -> tuple["nw.LazyFrame
         frame.select(
             rows=nw.len(),
             missing=bad.cast(nw.Int32).sum(),
-            judged=(~bad & ~unknown).cast(nw.Int32).sum(),
+            judged=((~bad & ~unknown).cast(nw.Int32) * nw.col("count")).sum(),
         )
     )
-    n_rows, n_missing, judged = (int(sizes[name][0] or 0) for name in ("rows", "missing", "judged"))
+    n_rows, n_missing, judged = (
+        round(float(sizes[name][0] or 0)) for name in ("rows", "missing", "judged")
+    )
     if n_missing and roles.missing == "raise":
         raise _missing_values(candidate, n_missing, n_rows)
-    everyone = collect(table.frame.select(nw.len().alias("rows")))
-    return frame.filter(~bad), int(everyone["rows"][0]) - judged
+    return frame.filter(~bad), table.size() - judged
 
 
 def _scores(

@@ -57,6 +57,7 @@ from equipoise.stats.improvement.utilities import UtilityEstimates, estimate_uti
 
 __all__ = [
     "FittedElsewhere",
+    "PossibleDirections",
     "Setting",
     "Trial",
     "directions_of",
@@ -64,12 +65,13 @@ __all__ = [
     "judge_splits",
     "possible_directions",
     "tested",
-    "too_many_directions",
 ]
 
 Candidates = Mapping[str, SelectionRule]
-MAX_LINES = 3000
+MAX_LINES = 30_000
 """Comparisons of several candidates that are made together where directions are not known."""
+MAX_LINES_UNLABELLED = 3000
+"""The same where every comparison has outcomes of its own at which it is smallest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -570,37 +572,63 @@ def directions_of(setting: Setting, trial: Trial, groups: Sequence[int]) -> list
     return found
 
 
-def _ways(
-    setting: Setting, trial: Trial, groups: Sequence[int]
-) -> tuple[list[list[Direction]], int]:
-    """Return what the direction of each gap may be, and how many comparisons that makes."""
-    known = directions_of(setting, trial, groups)
-    gaps = setting.question_among(groups).gaps(len(groups))
-    each = [gap.pairs if way is None else [way] for gap, way in zip(gaps, known, strict=True)]
-    ways, several = math.prod(map(len, each)), trial.estimates.value.shape[1] - 1
-    lines = ways * several * (len(groups) + sum(len(gap.pairs) for gap in gaps))
-    return each, lines if ways > 1 else 0
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PossibleDirections:
+    """What the direction of each gap of the status quo may be.
 
+    Parameters
+    ----------
+    each : list of lists of (int, int)
+        Of every gap: one pair of groups where its direction is known.
+    n_candidates, n_lines : int
+        Candidates, and comparisons that they make in all ways together.
+    limit : int
+        Comparisons that are made at most where there is more than one way.
+    """
 
-def too_many_directions(setting: Setting, trial: Trial, groups: Sequence[int]) -> bool:
-    """Whether the gaps may point in more ways than are tried together."""
-    return _ways(setting, trial, groups)[1] > MAX_LINES
+    each: list[list[Direction]]
+    n_candidates: int
+    n_lines: int
+    limit: int
+
+    @property
+    def n_ways(self) -> int:
+        """In how many ways all gaps together may point."""
+        return math.prod(map(len, self.each))
+
+    @property
+    def too_many(self) -> bool:
+        """Whether there are more comparisons than are made together."""
+        return self.n_ways > 1 and self.n_lines > self.limit
+
+    def ways(self) -> list[list[Direction]]:
+        """Return every way; raise if there are too many."""
+        if self.too_many:
+            raise InvalidParameterError(
+                f"the gaps of the status quo may point in {self.n_ways} ways, and each must be"
+                f" tried for each of {self.n_candidates} candidates: {self.n_lines} comparisons,"
+                f" at most {self.limit} are made. Compare fewer groups, say which is known to have"
+                ' more (`higher_group`; with gap="each", the `reference`), or ask for one'
+                " candidate at a time."
+            )
+        return [list(way) for way in product(*self.each)]
 
 
 def possible_directions(
     setting: Setting, trial: Trial, groups: Sequence[int]
-) -> list[list[Direction]]:
-    """Return what the directions of all gaps may be: one possibility where they are known."""
-    each, lines = _ways(setting, trial, groups)
-    if lines > MAX_LINES:
-        raise InvalidParameterError(
-            f"the gaps of the status quo may point in {math.prod(map(len, each))} ways, and each"
-            f" must be tried for each of {trial.estimates.value.shape[1] - 1} candidates: {lines}"
-            f" comparisons, at most {MAX_LINES} are made. Compare"
-            ' fewer groups, say which is known to have more (`higher_group`; with gap="each", the'
-            " `reference`), or ask for one candidate at a time."
-        )
-    return [list(way) for way in product(*each)]
+) -> PossibleDirections:
+    """Return what the direction of each gap may be: one pair where other rows tell it."""
+    known = directions_of(setting, trial, groups)
+    gaps = setting.question_among(groups).gaps(len(groups))
+    each = [gap.pairs if way is None else [way] for gap, way in zip(gaps, known, strict=True)]
+    several = trial.estimates.value.shape[1] - 1
+    lines = len(groups) + sum(len(gap.pairs) for gap in gaps)
+    return PossibleDirections(
+        each=each,
+        n_candidates=several,
+        n_lines=math.prod(map(len, each)) * several * lines,
+        limit=MAX_LINES if setting.unlabelled is None else MAX_LINES_UNLABELLED,
+    )
 
 
 def tested(setting: Setting, trial: Trial, groups: Sequence[int]) -> ImprovementTest:
@@ -646,7 +674,7 @@ def judge_ready(
         setting.status_quo(everyone),
         setting.decided(setting.rows.ready[:, 0], everyone, name),
     )
-    trial = Trial(
+    return Trial(
         name=name,
         estimates=setting.worst_case(
             setting.estimates(everyone, rules, rng), everyone, rules, everyone
@@ -659,12 +687,6 @@ def judge_ready(
         part=everyone,
         fit=everyone[:0],
     )
-    if trial.same:
-        raise InvalidParameterError(
-            "the candidate decides as the status quo does for everyone; there is nothing to test."
-            " Give another candidate."
-        )
-    return trial
 
 
 def judge_splits(
@@ -800,7 +822,7 @@ def _order(
     )
     lines = candidate_lines(
         judged.on_log_scale(setting.logs),
-        directions=possible_directions(setting, trial, groups),
+        directions=possible_directions(setting, trial, groups).ways(),
         question=setting.question_among(groups),
         margins=setting.margins_among(groups),
     )

@@ -23,7 +23,7 @@ References
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
@@ -40,8 +40,10 @@ from equipoise.stats.improvement.test import (
 from equipoise.stats.improvement.utilities import UtilityEstimates
 
 __all__ = [
+    "N_DRAWS",
     "CandidateLines",
     "FrontierStep",
+    "JointLaw",
     "RandomSearch",
     "StepDown",
     "candidate_lines",
@@ -57,6 +59,10 @@ SAFE = 2.5
 SCREEN_FROM = 10
 SCREEN = 0.005
 N_DRAWS = 20_000
+DRAWN_AT_ONCE = 4_000_000
+DIGITS = 9
+NOTHING_NEW = 1e-6
+LOOKED_AHEAD = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,8 +75,9 @@ class CandidateLines:
         Each contrast and its standard error; improvement is positive.
     df : array of shape (L,)
         Degrees of freedom: units on which the contrast rests, less one.
-    correlation : array of shape (L, L)
-        Of the estimates.
+    loadings : array of shape (L, r)
+        Of each line on r independent variables: the correlation of two lines is the product of
+        their rows (see `gram_root`). A row of zeros does not vary.
     owner : array of shape (L,)
         Candidate that each line belongs to, 0 to K - 1.
     accuracy : array of bool of shape (L,)
@@ -82,7 +89,7 @@ class CandidateLines:
     estimate: FloatArray
     se: FloatArray
     df: FloatArray
-    correlation: FloatArray
+    loadings: FloatArray
     owner: IntArray
     accuracy: BoolArray
     held: BoolArray | None = None
@@ -91,6 +98,12 @@ class CandidateLines:
     def shrinks(self) -> BoolArray:
         """Whether a line is about a gap that must shrink."""
         return ~self.accuracy if self.held is None else ~(self.accuracy | self.held)
+
+    @property
+    def correlation(self) -> FloatArray:
+        """Correlation of the estimates, of shape (L, L)."""
+        found: FloatArray = self.loadings @ self.loadings.T
+        return found
 
     @property
     def n_candidates(self) -> int:
@@ -138,7 +151,7 @@ class CandidateLines:
             estimate=self.estimate[place],
             se=self.se[place],
             df=self.df[place],
-            correlation=self.correlation[np.ix_(place, place)],
+            loadings=self.loadings[place],
             owner=self.owner[place],
             accuracy=self.accuracy[place],
             held=None if self.held is None else self.held[place],
@@ -186,16 +199,15 @@ def candidate_lines(
                 accuracy.append(asked.gap is None)
                 held.append(asked.gap is not None and asked.gap.held)
     matrix = np.stack(contrasts)
-    value, covariance = estimates.contrasts(matrix)
+    value, loadings = estimates.loadings(matrix)
     se = np.array([estimates.contrast(row)[1] for row in matrix])
-    scale = np.where(se > 0, se, 1.0)
-    correlation = covariance / np.outer(scale, scale)
-    correlation[np.diag_indices(len(se))] = 1.0
+    length = np.linalg.norm(loadings, axis=1, keepdims=True)
+    varies = (se > 0)[:, None] & (length > 0)
     return CandidateLines(
         estimate=value + np.array(constant),
         se=se,
         df=np.array(df, dtype=np.float64),
-        correlation=np.clip(correlation, -1.0, 1.0),
+        loadings=np.where(varies, loadings / np.where(varies, length, 1.0), 0.0),
         owner=np.array(owner, dtype=np.int64),
         accuracy=np.array(accuracy),
         held=np.array(held),
@@ -269,13 +281,62 @@ class StepDown:
     critical: float
 
 
-def joint_law(lines: CandidateLines, *, n_draws: int = N_DRAWS, rng: Rng = None) -> FloatArray:
-    """Draw the joint normal law of all contrasts, of shape (n_draws, L).
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JointLaw:
+    """Draws of the joint normal law of all contrasts.
+
+    They are kept as draws of few independent variables: thousands of lines of nine groups are
+    contrasts of some dozens of rates.
+
+    Parameters
+    ----------
+    normals : array of shape (n_draws, r)
+        Independent standard normal.
+    loadings : array of shape (L, r)
+        Of each line.
+    owner : array of shape (L,)
+        Candidate of each line, 0 to K - 1.
+    """
+
+    normals: FloatArray
+    loadings: FloatArray
+    owner: IntArray
+
+    def largest(self, shift: FloatArray | float = 0.0) -> FloatArray:
+        """Return the largest of each candidate's lines plus `shift`, of shape (n_draws, K)."""
+        # Sorted by owner, lines of a candidate are a run that reduceat takes together.
+        order = np.argsort(self.owner, kind="stable")
+        starts = np.searchsorted(self.owner[order], np.arange(int(self.owner.max()) + 1))
+        loadings, added = self.loadings[order].T, np.broadcast_to(shift, len(order))[order]
+        found = np.empty((len(self.normals), len(starts)))
+        rows = max(DRAWN_AT_ONCE // len(order), 1)
+        for start in range(0, len(found), rows):
+            drawn = self.normals[start : start + rows] @ loadings
+            drawn += added
+            np.maximum.reduceat(drawn, starts, axis=1, out=found[start : start + rows])
+        return found
+
+    def opposite(self) -> "JointLaw":
+        """Return the law with every sign turned."""
+        return replace(self, normals=-self.normals)
+
+    def reach(self, tail: float) -> float:
+        """Return what the largest of all lines exceeds with probability `tail`."""
+        return float(np.quantile(self.largest().max(axis=1), 1.0 - tail))
+
+    def reach_of_both_signs(self, tail: float) -> float:
+        """Return what the largest of all lines, or of their opposites, exceeds with `tail`."""
+        either = np.maximum(self.largest().max(axis=1), self.opposite().largest().max(axis=1))
+        return float(np.quantile(either, 1.0 - tail))
+
+
+def joint_law(lines: CandidateLines, *, n_draws: int = N_DRAWS, rng: Rng = None) -> JointLaw:
+    """Draw the joint normal law of all contrasts.
 
     Parameters
     ----------
     lines : CandidateLines
-        Whose correlation is used.
+        Whose loadings are used.
     n_draws : int
         Draws.
     rng : numpy.random.Generator, int or None
@@ -283,16 +344,63 @@ def joint_law(lines: CandidateLines, *, n_draws: int = N_DRAWS, rng: Rng = None)
 
     Returns
     -------
-    array of shape (n_draws, L)
-        The order of the draws follows the numbers, not the names, of the candidates.
+    JointLaw
+        Which line comes first follows from numbers, not from names, places or last digits. Each
+        line is what those before it tell of it, plus a draw of its own if that is not all.
+
+    Examples
+    --------
+    Two lines that are each other's opposite need one draw:
+
+    >>> lines = CandidateLines(
+    ...     estimate=np.array([1.0, 2.0]), se=np.ones(2), df=np.full(2, 1e6),
+    ...     loadings=np.array([[1.0], [-1.0]]), owner=np.array([0, 1]),
+    ...     accuracy=np.array([True, True]))
+    >>> joint_law(lines, n_draws=1000, rng=1).normals.shape
+    (1000, 1)
     """
     draws = check_integer("n_draws", n_draws, low=999)
-    order = np.lexsort((lines.se, lines.estimate))
-    root, vectors = np.linalg.eigh(lines.correlation[np.ix_(order, order)])
-    factor = vectors * np.sqrt(np.maximum(root, 0.0))
-    found = np.empty((draws, len(order)))
-    found[:, order] = check_rng(rng).standard_normal((draws, len(order))) @ factor.T
-    return found
+    order = _order_of_numbers(lines)
+    loadings = np.zeros_like(lines.loadings)
+    loadings[order], rank = _triangular(lines.loadings[order])
+    return JointLaw(
+        normals=check_rng(rng).standard_normal((draws, rank)),
+        loadings=loadings[:, :rank],
+        owner=lines.owner,
+    )
+
+
+def _order_of_numbers(lines: CandidateLines) -> IntArray:
+    """Order lines by estimate and spread, then by how they depend on the others."""
+    about_all = lines.loadings @ (lines.loadings.T @ np.stack([lines.estimate, lines.se], axis=1))
+    keys = np.column_stack([about_all, lines.df, lines.se, lines.estimate])
+    largest = np.abs(keys).max(axis=0)
+    rounded = np.round(keys / np.where(largest > 0, largest, 1.0), DIGITS)
+    return np.lexsort(rounded.T).astype(np.int64)
+
+
+def _triangular(rows: FloatArray) -> tuple[FloatArray, int]:
+    """Return rows with the same products, each in the span of one more axis at most; the rank.
+
+    Gram and Schmidt in the order of the rows; those that add nothing need no axis.
+    """
+    found, axes = np.zeros_like(rows), np.zeros((rows.shape[1], rows.shape[1]))
+    start, rank, ahead = 0, 0, 1
+    while start < len(rows):
+        part = rows[start : start + ahead]
+        along = part @ axes[:rank].T
+        rest = part - along @ axes[:rank]
+        new = np.flatnonzero(np.linalg.norm(rest, axis=1) > NOTHING_NEW)
+        if rank < len(axes) and len(new):
+            # Twice is enough: rounding leaves a trace of the earlier axes after once.
+            axis = rest[new[0]] - axes[:rank].T @ (axes[:rank] @ rest[new[0]])
+            axes[rank] = axis / np.linalg.norm(axis)
+            rank, ahead, along = rank + 1, 1, along[: new[0]]
+        else:
+            ahead = min(2 * ahead, LOOKED_AHEAD)
+        found[start : start + len(along), : along.shape[1]] = along
+        start += len(along)
+    return found, rank
 
 
 def step_down(
@@ -331,61 +439,46 @@ def step_down(
 
     >>> lines = CandidateLines(
     ...     estimate=np.array([3.0, 0.0]), se=np.ones(2), df=np.full(2, 1e6),
-    ...     correlation=np.eye(2), owner=np.array([0, 1]), accuracy=np.array([True, True]))
+    ...     loadings=np.eye(2), owner=np.array([0, 1]), accuracy=np.array([True, True]))
     >>> step_down(lines, rng=1).p_value.round(3).tolist()
     [0.003, 0.494]
     """
     level = check_fraction("alpha", alpha)
-    draws = joint_law(lines, n_draws=n_draws, rng=rng)
+    law = joint_law(lines, n_draws=n_draws, rng=rng)
     z, smallest, k = lines.z, lines.smallest_z, lines.n_candidates
     extra = np.zeros(k)
     charge = 0.0
-    largest = _by_owner(draws, lines.owner, k, np.maximum)
+    largest = law.largest()
+    critical = float(np.quantile(largest.max(axis=1), 1.0 - level))
     if k >= SCREEN_FROM:
         charge = SCREEN
-        reach = float(np.quantile((-draws).max(axis=1), 1.0 - SCREEN))
-        upper = np.where(np.isfinite(z), z + reach, 0.0)
+        upper = np.where(np.isfinite(z), z + law.opposite().reach(SCREEN), 0.0)
         extra = np.minimum(lines.least(upper), 0.0)
-        screened = _by_owner(draws + upper, lines.owner, k, np.minimum)
+        screened = -law.opposite().largest(-upper)
         largest = np.where(extra < 0.0, screened, largest)
-    p = np.ones(k)
     order = np.argsort(-smallest, kind="stable")
-    for step, j in enumerate(order):
-        left = order[step:]
-        joint = _share(largest[:, left].max(axis=1) >= smallest[j])
-        holm = float(special.ndtr(-(smallest[j] - extra[left])).sum())
-        p[j] = min(joint, holm) + charge
-    p[order] = np.maximum.accumulate(np.minimum(p[order], 1.0))
-    return StepDown(
-        p_value=p,
-        p_fails=_ruled_out(lines, draws),
-        critical=float(np.quantile(draws.max(axis=1), 1.0 - level)),
-    )
+    joint = _shares(largest, order, smallest)
+    holm = [float(special.ndtr(extra[order[j:]] - smallest[order[j]]).sum()) for j in range(k)]
+    p = np.ones(k)
+    p[order] = np.maximum.accumulate(np.minimum(np.minimum(joint, holm) + charge, 1.0))
+    return StepDown(p_value=p, p_fails=_ruled_out(lines, law), critical=critical)
 
 
-def _ruled_out(lines: CandidateLines, draws: FloatArray) -> FloatArray:
+def _ruled_out(lines: CandidateLines, law: JointLaw) -> FloatArray:
     """Step-down p-values of "this candidate meets every requirement"."""
-    k, smallest = lines.n_candidates, lines.smallest_z
+    smallest = lines.smallest_z
     # A line without variation shows nothing, and rules nothing out.
     known = np.where(np.isfinite(smallest), smallest, 0.0)
-    lowest = _by_owner(draws, lines.owner, k, np.minimum)
-    p = np.ones(k)
     order = np.argsort(known, kind="stable")
-    for step, j in enumerate(order):
-        p[j] = _share(lowest[:, order[step:]].min(axis=1) <= known[j])
-    p[order] = np.maximum.accumulate(p[order])
+    p = np.ones(len(known))
+    p[order] = np.maximum.accumulate(_shares(law.opposite().largest(), order, -known))
     return p
 
 
-def _share(hits: BoolArray) -> float:
-    return (1.0 + float(np.count_nonzero(hits))) / (len(hits) + 1.0)
-
-
-def _by_owner(draws: FloatArray, owner: IntArray, k: int, extreme: np.ufunc) -> FloatArray:
-    """Return the largest or smallest draw over the lines of each candidate, (n_draws, K)."""
-    order = np.argsort(owner, kind="stable")
-    starts = np.searchsorted(owner[order], np.arange(k))
-    found: FloatArray = extreme.reduceat(draws[:, order], starts, axis=1)
+def _shares(drawn: FloatArray, order: IntArray, seen: FloatArray) -> FloatArray:
+    """Return how often the largest draw of those left reaches what was seen, step by step."""
+    left = np.maximum.accumulate(drawn[:, order[::-1]], axis=1)[:, ::-1]
+    found: FloatArray = (1.0 + (left >= seen[order]).sum(axis=0)) / (len(drawn) + 1.0)
     return found
 
 
@@ -436,8 +529,7 @@ def loss_frontier(
     most l shows :math:`R(l) = \max\{0, \max_{k: a_k \ge -l} b_k\}`.
     """
     level = check_fraction("alpha", alpha)
-    draws = joint_law(lines, n_draws=n_draws, rng=rng)
-    lower = lines.bounds(float(np.quantile(draws.max(axis=1), 1.0 - level)))
+    lower = lines.bounds(joint_law(lines, n_draws=n_draws, rng=rng).reach(level))
     loss = np.maximum(-lines.least(lower, accuracy=True), 0.0)
     reduction = lines.least(lower, accuracy=False)
     if lines.held is not None:
@@ -528,19 +620,19 @@ def random_search_bounds(
     >>> n = 200
     >>> lines = CandidateLines(
     ...     estimate=np.full(n, -9.0), se=np.ones(n), df=np.full(n, 1e6),
-    ...     correlation=np.eye(n), owner=np.arange(n), accuracy=np.zeros(n, dtype=bool))
+    ...     loadings=np.eye(n), owner=np.arange(n), accuracy=np.zeros(n, dtype=bool))
     >>> round(random_search_bounds(lines, gap=0.1, rng=1).success_at_most, 3)
     0.018
     """
     tail = check_fraction("alpha", alpha) / 2.0
-    draws = joint_law(lines, n_draws=n_draws, rng=rng)
+    law = joint_law(lines, n_draws=n_draws, rng=rng)
     k = lines.n_candidates
     more = k if further is None else check_integer("further", further, low=1)
-    open_ones = int((_ruled_out(lines, draws) > tail).sum())
+    open_ones = int((_ruled_out(lines, law) > tail).sum())
     share = (
         1.0 if open_ones == k else float(special.betaincinv(open_ones + 1, k - open_ones, 1 - tail))
     )
-    reach = float(np.quantile((-draws).max(axis=1), 1.0 - tail))
+    reach = law.opposite().reach(tail)
     upper = lines.least(
         lines.estimate + lines.se * special.stdtrit(lines.df, special.ndtr(reach)), accuracy=False
     )

@@ -148,7 +148,8 @@ def estimate_rules(
     wanted : array of bool of shape (C, H), optional
         Utilities whose covariance is needed; by default all.
     weight, count, cluster : array of shape (n,), optional
-        Sampling weights; how many identical rows a row stands for; unit of each row.
+        Sampling weights; how many identical rows a row stands for, or how many identical units
+        its unit; unit of each row.
     n_resamples : int
         Bootstrap samples of the influence; for two rules.
     rng : numpy.random.Generator, int or None
@@ -244,7 +245,7 @@ def estimate_rules(
     product, distinct = influence.products(units, draws=n_resamples > 0)
     covariance = np.zeros((value.size, value.size))
     covariance[np.ix_(used, used)] = product
-    n_units = round(float(sample.count.sum())) if units is None else int(units.max()) + 1
+    n_units = round(float((sample.count if units is None else _copies(sample, units)).sum()))
     draws = None
     if distinct is not None:
         draws = _draws(value.ravel(), used, distinct, n_units, n_resamples, rng)
@@ -414,10 +415,22 @@ def _fraction(chance: FloatArray) -> float:
 def _counted(sample: _Sample, used: BoolArray, units: IntArray | None) -> IntArray:
     if units is None:
         return sample.by_group(sample.count * used).round().astype(np.int64)
+    copies = _copies(sample, units)
     pairs = np.unique(units[used] * sample.n_groups + sample.group[used])
-    found = np.bincount(pairs % sample.n_groups, minlength=sample.n_groups)
-    everyone = [len(np.unique(units[used]))] if sample.population else []
-    return np.append(found, everyone).astype(np.int64)
+    found = np.bincount(
+        pairs % sample.n_groups,
+        weights=copies[pairs // sample.n_groups],
+        minlength=sample.n_groups,
+    )
+    everyone = [copies[np.unique(units[used])].sum()] if sample.population else []
+    return np.append(found, everyone).round().astype(np.int64)
+
+
+def _copies(sample: _Sample, units: IntArray) -> FloatArray:
+    """Return how many identical units each unit stands for: as many as each of its rows."""
+    found = np.ones(int(units.max()) + 1)
+    found[units] = sample.count
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -461,9 +474,13 @@ class _Influence:
             product += root.T @ root
             if draws:
                 kept.append(psi)
-        if totals is not None:
-            found = distinct_rows(without_last_digits(totals)) if draws else None
-            return totals.T @ totals, None if found is None else (found.values, found.count)
+        if totals is not None and units is not None:
+            copies = _copies(self.sample, units)
+            product = (totals * copies[:, None]).T @ totals
+            if not draws:
+                return product, None
+            found = distinct_rows(without_last_digits(totals), copies.round().astype(np.int64))
+            return product, (found.values, found.count)
         if not draws:
             return product, None
         rows = distinct_rows(np.concatenate(kept), self.sample.count.round().astype(np.int64))

@@ -30,7 +30,11 @@ import numpy as np
 
 from equipoise._typing import BoolArray, FloatArray, IntArray
 from equipoise.exceptions import InvalidParameterError
-from equipoise.stats.improvement.utilities import UtilityEstimates, standard_error
+from equipoise.stats.improvement.utilities import (
+    UtilityEstimates,
+    gram_root,
+    standard_error,
+)
 
 __all__ = ["OutcomeUtility", "UnknownOutcomes", "WorstCaseEstimates", "odds_limits"]
 
@@ -221,7 +225,7 @@ class WorstCaseEstimates(UtilityEstimates):
             )
         return UtilityEstimates.on_log_scale(self, criteria)
 
-    def contrasts(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _contrasts(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the smallest value of each contrast, and the covariance of these."""
         values, influence, free = np.zeros(len(rows)), [], np.zeros(len(rows), dtype=np.bool_)
         for k, row in enumerate(rows):
@@ -240,11 +244,20 @@ class WorstCaseEstimates(UtilityEstimates):
         values[free] = rows[free] @ self.value.ravel()
         return values, covariance
 
+    def loadings(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the smallest values, and rows whose products are their covariances.
+
+        The outcomes at which a contrast is smallest are its own: the rank is up to the number of
+        contrasts.
+        """
+        values, covariance = self._contrasts(rows)
+        return values, gram_root(covariance)
+
     def contrast(self, row: FloatArray) -> tuple[float, float]:
         """Return the smallest value of a contrast and its standard error."""
         if not self._uses_outcome(row):
             return float(row @ self.value.ravel()), standard_error(row, self.covariance)
-        value, covariance = self.contrasts(row[None])
+        value, covariance = self._contrasts(row[None])
         return float(value[0]), float(np.sqrt(max(covariance[0, 0], 0.0)))
 
     def _blocks(self, row: FloatArray) -> list[tuple[int, int, FloatArray]]:

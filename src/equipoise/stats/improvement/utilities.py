@@ -34,6 +34,7 @@ __all__ = [
     "bootstrap_draws",
     "counted_units",
     "estimate_utilities",
+    "gram_root",
     "nameless_order",
     "standard_error",
 ]
@@ -42,6 +43,7 @@ DRAW_CHUNK = 2_000
 ContrastLaw: TypeAlias = Literal["studentised", "basic", "normal"]
 # Rounding leaves a relative variance of this size where the truth is zero.
 NO_VARIANCE = 1e-14
+ROUNDING = 1e-13
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,9 +137,9 @@ class UtilityEstimates:
             draws=None,
         )
 
-    def contrasts(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return contrasts of the ratios, one for each row, and their covariance."""
-        return rows @ self.value.ravel(), rows @ self.covariance @ rows.T
+    def loadings(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return contrasts of the ratios, and rows whose products are their covariances."""
+        return rows @ self.value.ravel(), rows @ gram_root(self.covariance)
 
     def contrast(self, row: FloatArray) -> tuple[float, float]:
         """Return one contrast and its standard error."""
@@ -601,6 +603,33 @@ class ContrastLine:
 
     def _used(self) -> IntArray:
         return np.flatnonzero((self.base != 0) | (self.slope != 0))
+
+
+def gram_root(covariance: FloatArray) -> FloatArray:
+    """Return a matrix whose rows have given covariances as products.
+
+    Parameters
+    ----------
+    covariance : array of shape (R, R)
+        Of any rank.
+
+    Returns
+    -------
+    array of shape (R, r)
+        r is the rank; what is left by rounding is left out.
+
+    Examples
+    --------
+    >>> root = gram_root(np.array([[4.0, 4.0], [4.0, 4.0]]))
+    >>> root.shape, (root @ root.T).round(9).tolist()
+    ((2, 1), [[4.0, 4.0], [4.0, 4.0]])
+    """
+    variance = np.diag(covariance)
+    scale = np.sqrt(np.where(variance > 0, variance, 1.0))
+    size, axes = np.linalg.eigh(covariance / np.outer(scale, scale))
+    kept = size > ROUNDING * max(float(size.max(initial=0.0)), 1.0)
+    root: FloatArray = scale[:, None] * axes[:, kept] * np.sqrt(size[kept])
+    return root
 
 
 def standard_error(contrast: FloatArray, covariance: FloatArray) -> float:

@@ -15,7 +15,7 @@ References
 import numpy as np
 
 from equipoise._typing import FloatArray, Rng
-from equipoise.stats.improvement.candidates import CandidateLines, joint_law
+from equipoise.stats.improvement.candidates import N_DRAWS, CandidateLines, joint_law
 
 __all__ = ["winner_gain"]
 
@@ -25,13 +25,30 @@ GRID = 1601
 HALVINGS = 50
 
 
-def winner_gain(lines: CandidateLines, *, rng: Rng = None) -> float:
-    """Return the median-unbiased reduction of the gap of the candidate with the largest z.
+def winner_gain(
+    lines: CandidateLines,
+    *,
+    lower: float = -np.inf,
+    ways: int = 1,
+    n_draws: int = N_DRAWS,
+    rng: Rng = None,
+) -> float:
+    """Return the reduction of the gap of the candidate with the largest z, without its luck.
+
+    Where one comparison decides, it is too large as often as too small. Of several that are nearly
+    tied (many groups, several criteria) the least is taken, which is too small more often.
 
     Parameters
     ----------
     lines : CandidateLines
         Requirements of all candidates, tested together.
+    lower : float
+        Joint lower bound of the same reduction: what is excluded is not told as the estimate.
+    ways : int
+        How many hypotheses in a row are one candidate, the gaps of the status quo pointing in
+        different ways: they are no rivals of each other.
+    n_draws : int
+        Draws of the joint law.
     rng : numpy.random.Generator, int or None
         For the joint law.
 
@@ -46,7 +63,7 @@ def winner_gain(lines: CandidateLines, *, rng: Rng = None) -> float:
 
     >>> lines = CandidateLines(
     ...     estimate=np.array([9.0, 0.0]), se=np.ones(2), df=np.full(2, 1e9),
-    ...     correlation=np.eye(2), owner=np.array([0, 1]), accuracy=np.zeros(2, dtype=bool))
+    ...     loadings=np.eye(2), owner=np.array([0, 1]), accuracy=np.zeros(2, dtype=bool))
     >>> round(winner_gain(lines, rng=1), 3)
     9.0
     """
@@ -57,18 +74,20 @@ def winner_gain(lines: CandidateLines, *, rng: Rng = None) -> float:
     if se == 0.0:
         return seen
     shift = np.linspace(-REACH, REACH, GRID)
-    won = _wins(lines, owner, target, shift)
+    won = _wins(lines, owner, target, shift, ways)
     gaps = lines.of(lines.shrinks)
-    reach = float(np.quantile(np.abs(joint_law(gaps, rng=rng)).max(axis=1), 1.0 - BETA))
+    reach = joint_law(gaps, n_draws=n_draws, rng=rng).reach_of_both_signs(BETA)
     # In standard errors from what was seen; the chance of less falls as the truth rises.
     low, high = -reach, reach
     for _ in range(HALVINGS):
         middle = (low + high) / 2.0
         low, high = (middle, high) if _below(shift, won, middle, reach) > 0.5 else (low, middle)
-    return seen + se * (low + high) / 2.0
+    return max(seen + se * (low + high) / 2.0, lower)
 
 
-def _wins(lines: CandidateLines, owner: int, target: int, shift: FloatArray) -> FloatArray:
+def _wins(
+    lines: CandidateLines, owner: int, target: int, shift: FloatArray, ways: int
+) -> FloatArray:
     """Whether the same candidate would be reported, the rest of the data being equal.
 
     That another of its lines would be the smallest is not held against it: the two lines of a gap
@@ -76,14 +95,13 @@ def _wins(lines: CandidateLines, owner: int, target: int, shift: FloatArray) -> 
     gap itself.
     """
     # What is independent of the target stays; the others move with it by their correlation.
-    moved = lines.correlation[target][None, :] * lines.se * shift[:, None]
-    estimate = lines.estimate + moved
+    slope = lines.loadings @ lines.loadings[target]
     varies = lines.se > 0
-    z = np.where(varies, estimate / np.where(varies, lines.se, 1.0), -np.inf)
+    z = np.where(varies, lines.estimate / np.where(varies, lines.se, 1.0), -np.inf)
     smallest = np.full((len(shift), lines.n_candidates), np.inf)
     for line, k in enumerate(lines.owner):
-        smallest[:, k] = np.minimum(smallest[:, k], z[:, line])
-    found: FloatArray = (smallest.argmax(axis=1) == owner).astype(np.float64)
+        smallest[:, k] = np.minimum(smallest[:, k], z[line] + slope[line] * shift)
+    found: FloatArray = (smallest.argmax(axis=1) // ways == owner // ways).astype(np.float64)
     found[np.abs(shift).argmin()] = 1.0
     return found
 

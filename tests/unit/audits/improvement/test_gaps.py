@@ -290,8 +290,9 @@ def test_too_many_directions_are_refused_and_named_ones_are_not():
     for k in range(9):
         table[f"c{k}"] = np.where(rng.random(1500) < 0.1, table["called"], table["other"])
     several = [f"c{k}" for k in range(9)]
-    with pytest.raises(InvalidParameterError, match="may point in 30 ways"):
-        audit(table, y_pred="called").improvability(several, **ASKED)
+    two = ASKED | {"fairness": ["selection_rate", "tpr"]}
+    with pytest.raises(InvalidParameterError, match="may point in 900 ways"):
+        audit(table, y_pred="called").improvability(several, **two)
     result = audit(table, y_pred="called").improvability(
         several,
         **ASKED,
@@ -301,6 +302,25 @@ def test_too_many_directions_are_refused_and_named_ones_are_not():
         rng=1,
     )
     assert result.details["n_candidates"] == 9
+
+
+def test_a_ready_column_among_many_groups_has_a_frontier():
+    """The gap among eight groups may point in 56 ways: 3,584 comparisons."""
+    rng = np.random.default_rng(1)
+    n = 8000
+    group, y = rng.integers(8, size=n), rng.integers(2, size=n)
+    table = {
+        "g": np.array(list("abcdefgh"))[group],
+        "y": y,
+        "now": (rng.random(n) < np.where(y == 1, 0.8, 0.4) - 0.04 * group).astype(int),
+        "then": (rng.random(n) < np.where(y == 1, 0.75, 0.25)).astype(int),
+    }
+    asked = eq.Audit(table, group="g", y_true="y", y_pred="now")
+    options = {"fairness": "selection_rate", "accuracy_of": "population", "inference": "analytic"}
+    result = asked.improvability("then", accuracy="accuracy", frontier=True, **options)
+    (step,) = result.details["frontier"]
+    assert step["candidate"] == "then"
+    assert 0.0 < step["reduction"] < 0.28
 
 
 @pytest.mark.parametrize("kind", ["indicator", "recoded", "finer"])

@@ -365,10 +365,10 @@ def test_a_group_absent_from_a_part_is_not_tested(table):
     assert "part of split" in message
 
 
-def test_a_candidate_equal_to_the_status_quo_is_refused_or_noted(table):
-    audit = eq.Audit(table, **ROLES)
-    with pytest.raises(InvalidParameterError, match="decides as the status quo does for everyone"):
-        audit.improvability("called", accuracy="accuracy")
+def test_a_candidate_equal_to_the_status_quo_is_noted(table):
+    ready = eq.Audit(table, **ROLES).improvability("called", accuracy="accuracy")
+    assert ready.joint.p_value == 1.0
+    assert "same-decisions" in {note.code for note in ready.notes}
     cost = eq.Audit(table, **(ROLES | {"features": ["cost"]}))
     result = cost.improvability(
         lambda _: lambda X: (X[:, 0] > 4).astype(float), accuracy="accuracy", **FAST

@@ -35,8 +35,21 @@ def test_a_coarse_score_compared_with_itself_finds_nothing(table):
     band = np.digitize(table["cost"], [1.0, 2.0, 3.0]).astype(float)
     table |= {"band": band, "again": 10 * band + 3}
     audit = scored(table, y_score="band")
-    with pytest.raises(InvalidParameterError, match="decides as the status quo does for everyone"):
-        audit.improvability("again", capacity=0.3, **WHOLE, **QUICK)
+    result = audit.improvability("again", capacity=0.3, **WHOLE, **QUICK)
+    assert result.joint.p_value == 1.0
+    assert "it decides as the status quo does for everyone" in " ".join(str(result).split())
+
+
+def test_two_scores_without_an_order_decide_alike_by_lot(table):
+    table |= {"flat": np.full(len(table["cost"]), 2.0), "level": np.full(len(table["cost"]), 7.5)}
+    result = scored(table, y_score="flat").improvability("level", capacity=0.3, **WHOLE, **QUICK)
+    assert result.joint.p_value == 1.0
+    assert str(result.joint.decision) == "not detected"
+    assert result.details["limit"] == "same"
+    assert "same-decisions" in codes(result)
+    assert result.details["shares"]["status_quo"] == pytest.approx(0.3, abs=1e-9)
+    one = scored(table, y_score="flat").improvability("visits", capacity=0.3, **WHOLE, **QUICK)
+    assert one.details["limit"] != "same"
 
 
 def test_ties_are_chances_and_the_shares_are_exact(table):

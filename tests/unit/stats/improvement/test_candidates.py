@@ -1,5 +1,8 @@
 """Many candidates: in order, together, and what a search rules out."""
 
+from dataclasses import replace
+from itertools import permutations
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -9,13 +12,14 @@ from equipoise.stats.improvement.candidates import (
     CandidateLines,
     candidate_lines,
     fixed_sequence,
+    joint_law,
     loss_frontier,
     order_candidates,
     random_search_bounds,
     step_down,
 )
 from equipoise.stats.improvement.test import ImprovementQuestion, Margins, compare_utilities
-from equipoise.stats.improvement.utilities import UtilityEstimates
+from equipoise.stats.improvement.utilities import UtilityEstimates, gram_root
 
 ANALYTIC = ImprovementQuestion(inference="analytic")
 
@@ -30,7 +34,7 @@ def lines_of(z, *, rho=0.0, se=1.0):
         estimate=(z * se).ravel(),
         se=np.full(2 * k, se),
         df=np.full(2 * k, 1e6),
-        correlation=correlation,
+        loadings=gram_root(correlation),
         owner=np.repeat(np.arange(k), 2),
         accuracy=np.tile([True, False], k),
     )
@@ -117,7 +121,7 @@ def test_a_duplicate_costs_nothing():
         estimate=np.tile(single.estimate, 8),
         se=np.ones(16),
         df=np.full(16, 1e6),
-        correlation=np.kron(np.ones((8, 8)), np.array([[1.0, 0.999], [0.999, 1.0]])),
+        loadings=gram_root(np.kron(np.ones((8, 8)), np.array([[1.0, 0.999], [0.999, 1.0]]))),
         owner=np.repeat(np.arange(8), 2),
         accuracy=np.tile([True, False], 8),
     )
@@ -170,3 +174,73 @@ def test_what_further_draws_could_find():
     assert every.success_at_most == 1.0
     with pytest.raises(InvalidParameterError, match="further"):
         random_search_bounds(lines_of([[0.0, 0.0]]), gap=0.1, further=0)
+
+
+def lines_of_groups(n_groups, seed=1):
+    """One candidate among groups of unequal size; the gap may point in any way."""
+    rng = np.random.default_rng(seed)
+    value = rng.uniform(0.3, 0.7, size=(1, 2, n_groups))
+    noise = rng.normal(size=(2 * n_groups, 4 * n_groups)) / 100
+    estimates = UtilityEstimates(
+        value=value,
+        covariance=noise @ noise.T,
+        support=np.full((1, 2, n_groups), 500),
+        n_groups=n_groups,
+        n_units=5000,
+    )
+    return candidate_lines(
+        estimates,
+        directions=[[pair] for pair in permutations(range(n_groups), 2)],
+        question=ANALYTIC,
+        margins=Margins(),
+    )
+
+
+def test_thousands_of_lines_need_as_many_draws_as_there_are_rates():
+    lines = lines_of_groups(9)
+    assert len(lines.estimate) == 5832
+    law = joint_law(lines, n_draws=4000, rng=1)
+    # Eighteen rates, of which only differences are compared.
+    assert law.normals.shape == (4000, 17)
+    some = np.arange(0, 5832, 29)
+    np.testing.assert_allclose(
+        law.loadings[some] @ law.loadings[some].T, lines.of(some).correlation, atol=1e-9
+    )
+
+
+def test_draws_are_those_of_the_whole_correlation():
+    lines = lines_of_groups(3)
+    law = joint_law(lines, n_draws=40_000, rng=1)
+    root = np.linalg.cholesky(lines.correlation + 1e-9 * np.eye(len(lines.estimate)))
+    drawn = np.random.default_rng(2).normal(size=(40_000, len(root))) @ root.T
+    for tail in (0.01, 0.05, 0.5):
+        expected = np.quantile(drawn.max(axis=1), 1 - tail)
+        assert law.reach(tail) == pytest.approx(expected, abs=0.03)
+        both = np.quantile(np.abs(drawn).max(axis=1), 1 - tail)
+        assert law.reach_of_both_signs(tail) == pytest.approx(both, abs=0.03)
+    mine = lines.owner == 2
+    least = np.quantile((drawn + 1.0)[:, mine].min(axis=1), 0.1)
+    ours = np.quantile(-law.opposite().largest(-1.0)[:, 2], 0.1)
+    assert ours == pytest.approx(least, abs=0.03)
+
+
+def test_neither_places_nor_last_digits_nor_axes_change_a_draw():
+    lines = lines_of_groups(4)
+    rng = np.random.default_rng(3)
+    turned, _ = np.linalg.qr(rng.normal(size=(lines.loadings.shape[1],) * 2))
+    place = rng.permutation(len(lines.estimate))
+    other = replace(
+        lines.of(place),
+        estimate=lines.estimate[place] * (1 + 1e-14 * rng.normal(size=len(place))),
+        loadings=(lines.loadings @ turned)[place],
+    )
+    for alpha in (0.05, 0.5):
+        one, two = (joint_law(each, n_draws=999, rng=5).reach(alpha) for each in (lines, other))
+        assert one == pytest.approx(two, abs=1e-9)
+    np.testing.assert_allclose(step_down(lines, rng=5).p_value, step_down(other, rng=5).p_value)
+
+
+def test_lines_that_do_not_vary_draw_nothing():
+    lines = replace(lines_of([[3.0, 3.0]]), loadings=np.zeros((2, 2)), se=np.zeros(2))
+    assert joint_law(lines, n_draws=999, rng=1).normals.shape == (999, 0)
+    assert joint_law(lines, n_draws=999, rng=1).reach(0.05) == 0.0

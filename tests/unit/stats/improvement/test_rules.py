@@ -46,6 +46,37 @@ def test_fixed_decisions_have_the_law_of_ratios(rng):
         np.testing.assert_array_equal(new.support, old.support)
 
 
+@pytest.mark.parametrize("n_resamples", [0, 99])
+def test_a_unit_with_counted_rows_is_as_many_units(rng, n_resamples):
+    """Each row twice, once in a group of each of two attributes: a row is a unit."""
+    group, y, x = population(rng, 200)
+    twice = np.tile(np.arange(200), 2)
+    both = np.concatenate([group, 2 + (x > 0.3)])
+    copies = rng.integers(1, 4, size=200)
+    rules = [Decisions(chance=(x[twice] > cut).astype(float)) for cut in (0.0, 0.5)]
+    options = {"n_groups": 4, "population": True, "n_resamples": n_resamples, "rng": 1}
+    one = estimate_rules(
+        parts(y[twice]), rules, both, count=copies[twice], cluster=twice, **options
+    )
+    whole = np.tile(np.repeat(np.arange(200), copies), 2)
+    place = np.concatenate(
+        [np.repeat(np.arange(200), copies), 200 + np.repeat(np.arange(200), copies)]
+    )
+    two = estimate_rules(
+        parts(y[whole]),
+        [Decisions(chance=rule.chance[place]) for rule in rules],
+        both[place],
+        cluster=np.tile(np.arange(copies.sum()), 2),
+        **options,
+    )
+    assert one.n_units == two.n_units == copies.sum()
+    np.testing.assert_array_equal(one.support, two.support)
+    np.testing.assert_allclose(one.value, two.value, rtol=1e-12)
+    np.testing.assert_allclose(one.covariance, two.covariance, atol=1e-15)
+    if n_resamples:
+        np.testing.assert_allclose(one.draws.value, two.draws.value, rtol=1e-9)
+
+
 def test_counts_are_repeated_rows(rng):
     group, y, x = population(rng, 200)
     score = x.round(1)

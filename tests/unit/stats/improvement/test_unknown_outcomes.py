@@ -98,8 +98,9 @@ def test_with_all_outcomes_known_nothing_is_lost(metric):
     y, chance = rng.integers(2, size=n).astype(float), rng.integers(2, size=(n, 2)).astype(float)
     plain, worst = sample(y, chance, np.arange(n) % 2, metric, y, y)
     contrasts = np.random.default_rng(2).normal(size=(3, plain.value.size))
-    for one, two in zip(plain.contrasts(contrasts), worst.contrasts(contrasts), strict=True):
-        np.testing.assert_allclose(one, two, atol=1e-12)
+    (value, one), (least, two) = plain.loadings(contrasts), worst.loadings(contrasts)
+    np.testing.assert_allclose(value, least, atol=1e-12)
+    np.testing.assert_allclose(one @ one.T, two @ two.T, atol=1e-12)
     few = worst.among([1]).of_rules([0, 1])
     row = np.zeros(few.value.size)
     row[few.position(0, 1, 0)], row[few.position(0, 0, 0)] = 1.0, -1.0
