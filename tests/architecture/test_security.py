@@ -86,13 +86,17 @@ def test_a_plan_imports_nothing_but_listed_candidates():
         assert not {name for name in set(sys.modules) - before if name in candidate}
 
 
-def test_every_promise_names_tests_that_exist():
+@pytest.mark.parametrize(
+    ("page", "heading"),
+    [("SECURITY.md", ""), ("docs/evidence.md", "## What was wrong or lost once")],
+)
+def test_every_promise_names_tests_that_exist(page, heading):
     root = Path(__file__).parents[2]
-    text = (root / "SECURITY.md").read_text(encoding="utf-8")
+    _, _, text = f"\n{(root / page).read_text(encoding='utf-8')}".partition(f"\n{heading}")
     promises = [line for line in text.splitlines() if line.startswith("| ")][2:]
     assert promises
     for promise in promises:
-        tests = re.findall(r"\[`(test_\w+)`\]\((tests/[\w/.]+)\)", promise)
+        tests = re.findall(r"\[`(test_\w+)`\]\((?:\.\./)?(tests/[\w/.]+)\)", promise)
         assert tests, promise
         for name, file in tests:
             assert f"def {name}(" in (root / file).read_text(encoding="utf-8"), promise
