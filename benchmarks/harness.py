@@ -19,6 +19,7 @@ name. What they return must be small and picklable; `compare` hands both returne
 which raises unless the two computed the same quantity.
 """
 
+import compileall
 import gc
 import multiprocessing
 import os
@@ -44,6 +45,9 @@ REPEATS = 3
 SOURCE = str(Path(__file__).parents[1] / "src")
 sys.path.insert(0, SOURCE)
 os.environ["PYTHONPATH"] = SOURCE
+if multiprocessing.parent_process() is None:
+    # What pip installs, peers included, has its bytecode.
+    compileall.compile_dir(SOURCE, quiet=1)
 # Threads of BLAS that wait do so at full speed, and more of it the busier the machine.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 

@@ -18,7 +18,7 @@ from equipoise.audits.improvement import rows as decision_rows
 from equipoise.audits.scores import sample as score_sample
 from equipoise.data.query import recorded
 from equipoise.data.roles import Roles
-from equipoise.data.spark import SparkParts
+from equipoise.data.spark import ArrangedParts
 from equipoise.data.table import Quantity, Rows, Table
 from equipoise.exceptions import DataError, MissingDependencyError
 from support.asking import answer_of
@@ -325,7 +325,7 @@ sys.meta_path.insert(0, Absent())
 def test_workers_that_cannot_import_equipoise_are_named(spark_rows, monkeypatch, tmp_path):
     (tmp_path / "sitecustomize.py").write_text(WITHOUT_EQUIPOISE)
     monkeypatch.setitem(spark_session().sparkContext.environment, "PYTHONPATH", str(tmp_path))
-    audit = eq.Audit(spark_rows, group="veteran", missing="drop", **SCORE)
+    audit = eq.Audit(spark_rows, group="veteran", weight="weight", missing="drop", **SCORE)
     with pytest.raises(
         MissingDependencyError, match=r"^The workers of Spark cannot import [^\n]*$"
     ):
@@ -337,7 +337,7 @@ def test_an_error_in_a_worker_is_one_line(spark_rows):
     table = Table(spark_rows, roles)
     narrow = answer_of(Rows(table.sums([Quantity.of(table.y_score)], {"y_score": "number"})))
     with (
-        SparkParts(narrow) as parts,
+        ArrangedParts(narrow, attrgetter("t")) as parts,
         pytest.raises(DataError, match=r"^The workers of Spark could not [^\n]*no attribute 't'$"),
     ):
         parts.map(attrgetter("t"))

@@ -177,7 +177,7 @@ def _rounds(
     results: dict[int, _Result | EquipoiseError] = {}
     replies: dict[int, Any] = dict.fromkeys(range(len(questions)))
     sent: dict[int, list[Sent]] = {k: [] for k in replies}
-    held = dict.fromkeys(replies, (0, 0, 0))
+    held = dict.fromkeys(replies, (0, 0, 0, 0))
     round_number = 0
     while replies:
         needs = {}
@@ -200,12 +200,12 @@ def _rounds(
             for part in need if isinstance(need, tuple) else (need,):
                 sums = part.sums if isinstance(part, Rows) else part
                 sent[k] += sums.table.sent.get(sums, ())
-                held[k] = sums.table.withheld
+                held[k] = (*sums.table.withheld, sums.table.sites)
         round_number += 1
     return [results[k] for k in range(len(questions))]
 
 
-def _with_queries(result: Any, sent: Iterable[Sent], withheld: tuple[int, int, int]) -> Any:
+def _with_queries(result: Any, sent: Iterable[Sent], held: tuple[int, int, int, int]) -> Any:
     """Keep with a result the queries behind it; say how many rows left, or were withheld."""
     if not isinstance(result, AuditResult):
         return result
@@ -218,13 +218,21 @@ def _with_queries(result: Any, sent: Iterable[Sent], withheld: tuple[int, int, i
         for query in sent
         if query.rows
     )
-    cells, rows, limit = withheld
+    cells, rows, limit, sites = held
     if cells:
         notes += (
             Note(
                 code="withheld-cells",
                 message=f"{cells} cells with {rows} rows were withheld where the rows are, so that"
                 f" none of fewer than {limit} rows is known; their rows are in no group.",
+            ),
+        )
+    if sites:
+        notes += (
+            Note(
+                code="clusters-of-sites",
+                message=f"Sums of {sites} tables were added: who has rows in two of them counts as"
+                " two.",
             ),
         )
     queries = tuple(dict.fromkeys(query.sql for query in sent))

@@ -213,7 +213,7 @@ class Cells:
 
     def _record(self) -> dict[str, Any]:
         roles = asdict(self.roles)
-        return {
+        record = {
             "schema_version": SCHEMA_VERSION,
             "equipoise": __version__,
             "roles": roles | {"bins": {k: list(v) for k, v in self.roles.bins.items()}},
@@ -225,6 +225,13 @@ class Cells:
             "sources": list(self.sources),
             "declarations": [_declaration(name, c) for name, c in self.answers.items()],
         }
+        return record | {"sha256": _sealed(record, self.content())}
+
+
+def _sealed(record: Mapping[str, Any], content: str) -> str:
+    """Return the hash of all that a file says: its record, without the hash, and its sums."""
+    rest = {name: value for name, value in record.items() if name != "sha256"}
+    return hashlib.sha256(f"{json.dumps(rest, sort_keys=True)}{content}".encode()).hexdigest()
 
 
 def _brief(value: object) -> str:
@@ -321,12 +328,15 @@ def read_cells(path: "str | os.PathLike[str]") -> Cells:
                 f"{name} has schema_version {record['schema_version']!r}; this version reads"
                 f" {SCHEMA_VERSION}."
             )
-        rows = table.to_pylist()
-        return _cells_of(record, rows)
+        cells = _cells_of(record, table.to_pylist())
+        same = record["sha256"] == _sealed(record, cells.content())
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         if isinstance(error, DataError):
             raise
         raise DataError(f"{name} is damaged, or was edited ({error!r}).") from error
+    if not same:
+        raise DataError(f"{name} is damaged, or was edited (it is not what was written).")
+    return cells
 
 
 def _cells_of(record: Mapping[str, Any], rows: list[dict[str, Any]]) -> Cells:
@@ -441,6 +451,12 @@ class CellTable(Table):
         """How many cells were withheld, how many rows they have, and below which limit."""
         own = self.cells
         return own.withheld_cells, own.withheld_rows, own.suppress_below
+
+    @property
+    def sites(self) -> int:
+        """How many tables with clusters were added up; 0 where it is one table, or has none."""
+        several = self.roles.cluster is not None and len(self.cells.sources) > 1
+        return len(self.cells.sources) if several else 0
 
     def kept(self, need: Sums | Rows) -> CellMoments | NotInCellsError:
         """Return what the file holds; the columns of the groups may be fewer than its own."""

@@ -344,7 +344,7 @@ class RowReader:
             coded = key.dictionary_encode()
             written = [label_of(value) for value in coded.dictionary.to_pylist()]
             own = np.array([levels.get(label, len(levels)) for label in written], dtype=np.int64)
-            index = coded.indices.to_numpy(zero_copy_only=False)
+            index = _plain(coded.indices)
             # Renumbered after each column: products of many levels would overflow.
             known = known * (len(levels) + 1)
             known += np.array([levels[label] for label in labels.tolist()], dtype=np.int64)
@@ -379,10 +379,13 @@ class NarrowRows:
         The rows.
     reader : RowReader
         What its columns are.
+    n_rows : int
+        How many there are; 0 where that is not known.
     """
 
     frame: "nw.LazyFrame[Any]"
     reader: RowReader
+    n_rows: int
 
     def batches(self) -> Iterator[CellRows]:
         """Read rows from DuckDB in batches: ten million never meet in one table.
@@ -418,6 +421,12 @@ class NarrowRows:
 
 
 def _plain(column: Any) -> AnyArray:
+    import pyarrow as pa
+
+    kind = column.type
+    if column.null_count == 0 and (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+        # Arrow's own way to numpy imports pandas, wherever that is installed.
+        return np.asarray(np.from_dlpack(column))
     return np.asarray(column.to_numpy(zero_copy_only=False))
 
 

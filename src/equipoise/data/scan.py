@@ -159,8 +159,11 @@ def _rows(sums: Sums, cells: CellMoments) -> NarrowRows:
         ),
         dropped=cells.dropped,
     )
-    frame = scan.complete().select(*reader.keys, *reader.quantities, *reader.multipliers)
-    return NarrowRows(frame=frame, reader=reader)
+    # Where no row has a fault, none is looked at again for one; a row that counts as none may.
+    counted = sums.table.roles.count is not None
+    rows = scan.complete() if counted or cells.dropped else scan.rows()
+    frame = rows.select(*reader.keys, *reader.quantities, *reader.multipliers)
+    return NarrowRows(frame=frame, reader=reader, n_rows=0 if counted else int(cells.n.sum()))
 
 
 class _Faults:

@@ -44,7 +44,6 @@ from equipoise.exceptions import DataError, EquipoiseError, MissingDependencyErr
 
 __all__ = [
     "ArrangedParts",
-    "SparkParts",
     "collected",
     "drawn",
     "read",
@@ -271,51 +270,26 @@ def with_predictions(
     return found
 
 
-class SparkParts:
-    """Rows in parts, kept in the memory of the cluster until the `with` block ends.
+class ArrangedParts:
+    """Arrays made of the rows of each part, in the memory of the cluster until a `with` block ends.
 
     Parameters
     ----------
     narrow : NarrowRows
         Rows of a Spark DataFrame.
+    arrange : callable
+        Makes arrays of the rows of a part; it is pickled and runs in the workers of Spark, and what
+        it makes stays there.
     """
 
-    def __init__(self, narrow: NarrowRows) -> None:
-        self._reader = narrow.reader
+    def __init__(
+        self, narrow: NarrowRows, arrange: Callable[[CellRows], tuple[AnyArray, ...]]
+    ) -> None:
+        reader = narrow.reader
         frame = narrow.frame.to_native()
-        if CLUSTER in narrow.reader.multipliers:
+        if CLUSTER in reader.multipliers:
             frame = frame.repartition(CLUSTER)
-        # In a fixed order, sums are the same in every run, to the last digit.
-        multipliers = sorted(narrow.reader.multipliers)
-        frame = frame.sortWithinPartitions(
-            *multipliers, *narrow.reader.keys, *narrow.reader.quantities
-        )
         record(nw.from_native(frame))
-        self._frame = frame.persist()
-        self._arranged: list[Any] = []
-
-    def __enter__(self) -> Self:
-        """Return the parts."""
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        """Free the memory of the cluster."""
-        for frame in (self._frame, *self._arranged):
-            frame.unpersist()
-
-    def arranged(self, function: Callable[[CellRows], tuple[AnyArray, ...]]) -> "ArrangedParts":
-        """Make arrays of the rows of each part, and keep them beside the rows.
-
-        Parameters
-        ----------
-        function : callable
-            Is pickled and runs in the workers of Spark; what it makes stays there.
-
-        Returns
-        -------
-        ArrangedParts
-        """
-        reader = self._reader
 
         def work(batches: Iterator[Any]) -> Iterator[Any]:
             import pyarrow as pa
@@ -323,7 +297,7 @@ class SparkParts:
             whole = _joined(batches)
             if whole is None:
                 return
-            made = [_written(array) for array in function(reader.rows(whole))]
+            made = [_written(array) for array in arrange(reader.rows(whole))]
             if sum(len(array) for array in made) > MOST_BYTES:
                 raise ValueError(
                     f"a partition takes more than {MOST_BYTES:,} bytes; repartition the DataFrame"
@@ -331,55 +305,25 @@ class SparkParts:
                 )
             yield pa.RecordBatch.from_pydict({"made": pa.array([made], pa.list_(pa.binary()))})
 
-        frame = self._frame.mapInArrow(work, "made array<binary>").persist()
-        self._arranged.append(frame)
-        return ArrangedParts(frame)
+        self._frame = frame.mapInArrow(work, "made array<binary>").persist()
+
+    def __enter__(self) -> Self:
+        """Return the parts."""
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Free the memory of the cluster."""
+        self._frame.unpersist()
 
     def map(
-        self, function: Callable[[CellRows], tuple[AnyArray, ...]]
+        self, function: Callable[[tuple[AnyArray, ...]], tuple[AnyArray, ...]]
     ) -> list[tuple[FloatArray, ...]]:
-        """Apply a function to the rows of each part that has any.
+        """Apply a function to the arrays of each part that has rows.
 
         Parameters
         ----------
         function : callable
             Makes arrays of numbers; it is pickled and runs in the workers of Spark.
-
-        Returns
-        -------
-        list of tuple of arrays
-            What it made, flat, in the order of the parts.
-        """
-        reader = self._reader
-
-        def of_rows(batches: Iterator[Any]) -> tuple[AnyArray, ...] | None:
-            whole = _joined(batches)
-            return None if whole is None else function(reader.rows(whole))
-
-        return collected(self._frame, of_rows)
-
-
-class ArrangedParts:
-    """Arrays of each part that has rows, in the memory of the cluster.
-
-    Parameters
-    ----------
-    frame : pyspark.sql.DataFrame
-        The arrays, as bytes.
-    """
-
-    def __init__(self, frame: Any) -> None:
-        self._frame = frame
-
-    def map(
-        self, function: Callable[[tuple[AnyArray, ...]], tuple[AnyArray, ...]]
-    ) -> list[tuple[FloatArray, ...]]:
-        """Apply a function to the arrays of each part.
-
-        Parameters
-        ----------
-        function : callable
-            As in `SparkParts.map`.
 
         Returns
         -------
@@ -466,6 +410,13 @@ def _worker_error(error: Exception) -> EquipoiseError:
             f"The workers of Spark run another Python than this one, which is"
             f" {sys.version_info.major}.{sys.version_info.minor}. Set PYSPARK_PYTHON to the same"
             " version on every node before the session starts, or send an environment along with"
+            " `--archives`."
+        )
+    if "pyspark.daemon's stdout" in text or "Cannot run program" in text:
+        return MissingDependencyError(
+            "The workers of Spark could not start Python, or one too old for Spark. Set"
+            f" PYSPARK_PYTHON to a Python {sys.version_info.major}.{sys.version_info.minor} that"
+            " every node has before the session starts, or send an environment along with"
             " `--archives`."
         )
     raised = [line for line in RAISED.findall(text) if "Traceback" not in line]

@@ -155,6 +155,11 @@ class Table(RoleColumns):
         """How many cells were withheld, how many rows they have, and below which limit."""
         return 0, 0, 0
 
+    @property
+    def sites(self) -> int:
+        """How many tables with clusters were added up; 0 where it is one table, or has none."""
+        return 0
+
     def __eq__(self, other: object) -> bool:
         """Return whether both are views of the same rows."""
         return isinstance(other, Table) and self.frame is other.frame

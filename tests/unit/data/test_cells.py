@@ -105,6 +105,7 @@ OF_ROWS = {
     },
     "drop_table": {"estimator": LogisticRegression(), "features": ["week"]},
 }
+OF_ROWS["necessity"] = OF_ROWS["improvability"]
 
 
 def sites_of(table, n_sites, seed, *, by=None, **roles):
@@ -156,7 +157,7 @@ def test_every_question_about_cells_is_answered_from_merged_cells(question, seed
 
 def test_every_question_is_one_of_cells_or_one_of_rows():
     from_cells = {name for name, *_ in OF_CELLS.values()} | {"flag", "certify", "impact_ratios"}
-    assert from_cells | {*OF_ROWS} | {"necessity"} == {*questions()}
+    assert from_cells | {*OF_ROWS} == {*questions()}
     assert not from_cells & {*OF_ROWS}
 
 
@@ -418,6 +419,74 @@ def test_other_files_are_refused_in_a_sentence(tmp_path):
         read_cells(path)
     with pytest.raises(DataError, match="cannot be written"):
         audit.cells(metrics="tpr", path=tmp_path / "no" / "x.parquet")
+
+
+def _more_rows(table):
+    return table.set_column(4, "n", pa.array([(n or 0) + 1 for n in table["n"].to_pylist()]))
+
+
+def _one_label(table):
+    labels = [["b", *names[1:]] if names else names for names in table["labels"].to_pylist()]
+    return table.set_column(2, "labels", pa.array(labels, pa.list_(pa.string())))
+
+
+def _one_cell_less(table):
+    return table.slice(1)
+
+
+def _first_number(table, value):
+    numbers = table["numbers"].to_pylist()
+    numbers[0][0] = value
+    return table.set_column(5, "numbers", pa.array(numbers, pa.list_(pa.float64())))
+
+
+def _record(table, change):
+    record = json.loads(table.schema.metadata[METADATA])
+    change(record)
+    return table.replace_schema_metadata({METADATA: json.dumps(record)})
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        _more_rows,
+        _one_label,
+        _one_cell_less,
+        lambda table: _first_number(table, 1e6),
+        lambda table: _first_number(table, float("nan")),
+        lambda table: _record(table, lambda record: record.update(suppress_below=1)),
+        lambda table: _record(table, lambda record: record.update(metrics=["fpr"])),
+        lambda table: _record(table, lambda record: record["roles"].update(y_pred="repaid")),
+        lambda table: _record(table, lambda record: record.pop("sha256")),
+        lambda table: table.drop_columns(["numbers"]),
+    ],
+    ids=["n", "label", "cell", "number", "nan", "limit", "metric", "role", "hash", "column"],
+)
+def test_an_edited_file_is_refused(edit, tmp_path):
+    path = tmp_path / "site.parquet"
+    eq.Audit(people(), **ROLES).cells(metrics="tpr", path=path)
+    table = pq.read_table(path)
+    changed = edit(table)
+    metadata = {**table.schema.metadata, **(changed.schema.metadata or {})}
+    pq.write_table(changed.replace_schema_metadata(metadata), path)
+    with pytest.raises(DataError, match=r"is damaged, or was edited \([^\n]*\)\.$"):
+        eq.Audit.from_cells(path)
+
+
+def test_people_of_two_sites_are_told_apart_by_a_note():
+    """Nobody can see from sums that a person has rows at two sites."""
+    table = people(n=400)
+    roles = ROLES | {"cluster": "person"}
+    halves = [part(table, np.arange(400) % 2 == k) for k in (0, 1)]
+    sites = [eq.Audit(half, **roles).cells(metrics="tpr", suppress_below=1) for half in halves]
+    merged = eq.Audit.from_cells(eq.merge(*sites)).disparity("tpr")
+    (note,) = (note for note in merged.notes if note.code == "clusters-of-sites")
+    assert note.message == "Sums of 2 tables were added: who has rows in two of them counts as two."
+    for one in (
+        eq.Audit.from_cells(sites[0]).disparity("tpr"),
+        eq.Audit(table, **roles).disparity("tpr"),
+    ):
+        assert "clusters-of-sites" not in {note.code for note in one.notes}
 
 
 def test_the_command_line_writes_and_merges(tmp_path):

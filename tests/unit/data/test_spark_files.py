@@ -156,6 +156,14 @@ def test_without_java_the_error_says_what_is_needed(tmp_path):
             "PySparkRuntimeError: [PYTHON_VERSION_MISMATCH] Python in worker has different version",
             "run another Python than this one, .* Set PYSPARK_PYTHON to the same",
         ),
+        (
+            "SparkException: EOFException occurred while reading from pyspark.daemon's stdout.",
+            "could not start Python, or one too old for Spark. Set PYSPARK_PYTHON to a Python 3",
+        ),
+        (
+            'java.io.IOException: Cannot run program "/no/python": error=2, No such file',
+            "could not start Python",
+        ),
     ],
 )
 def test_workers_that_cannot_help_are_told_with_the_cure(text, cure):

@@ -13,15 +13,16 @@ import numpy as np
 from equipoise._checks import check_finite, check_number, check_option, quoted, shown
 from equipoise._typing import AnyArray, FloatArray, ParityUnit
 from equipoise.audits.disparity.measure import SMALLEST, dropped_notes
+from equipoise.audits.scores.score_queries import ScoreQueries
 from equipoise.data.columns import Needs
 from equipoise.data.groups import cell_names, matching_cells
 from equipoise.data.query import CLUSTER, CellRows, NarrowRows, RowReader
-from equipoise.data.spark import SparkParts
+from equipoise.data.spark import ArrangedParts
 from equipoise.data.table import Quantity, Rows, Table
 from equipoise.exceptions import DataError, InvalidParameterError
 from equipoise.results.finding import Note
 from equipoise.stats.scores.cells import AnyScoreCells, PartitionedCells, ScoreCells
-from equipoise.stats.scores.rows import ScoreSupport, score_support
+from equipoise.stats.scores.rows import ScoreSupport, is_binary, score_support
 
 __all__ = [
     "ScoreSample",
@@ -198,7 +199,8 @@ def score_sample(
 ) -> Iterator[ScoreSample]:
     """Arrange scores and outcomes, for a `with` block; of more than 200,000 rows scores are binned.
 
-    Rows of a Spark DataFrame stay on the cluster, which keeps them in memory during the block.
+    Rows of a Spark DataFrame are counted there; those that cannot be, with clusters, weights or
+    real outcomes, stay on the cluster, which keeps them in memory during the block.
 
     Parameters
     ----------
@@ -213,39 +215,58 @@ def score_sample(
     ------
     ScoreSample
     """
-    if narrow.frame.implementation.is_pyspark():
-        with SparkParts(narrow) as parts:
-            yield _sample(*_partitioned(parts, narrow.reader, unit, edge), narrow.reader)
-    else:
-        yield _sample(*_local(narrow, unit, edge), narrow.reader)
+    reader = narrow.reader
+    if not narrow.frame.implementation.is_pyspark():
+        yield _sample(*_local(narrow, unit, edge), reader)
+        return
+    scores = ScoreQueries(narrow)
+    support = score_support(scores, n_bins=N_BINS, edge=edge, exact_rows=EXACT_ROWS)
+    binned = support.bins is not None
+    if scores.countable:
+        # The places of the rows are known: their scores are those of the support.
+        exact = ScoreSupport(values=support.values)
+        n_groups = len(reader.labels[0])
+        cells = ScoreCells.from_rows(
+            **scores.counted(support), n_groups=n_groups, unit=unit, support=exact
+        )
+        yield _sample(cells, binned, reader)
+        return
+    # Sorted into units and bins once; every statistic then starts from there.
+    arrange = partial(_arranged, unit=unit, support=support)
+    with ArrangedParts(narrow, arrange) as parts:
+        yield _sample(_partitioned(parts, arrange, reader), binned, reader)
 
 
 def _local(narrow: NarrowRows, unit: ParityUnit, edge: float | None) -> tuple[ScoreCells, bool]:
     """Read the rows; return them, and whether scores are binned."""
-    parts: dict[str, list[Any]] = {}
-    for rows in narrow.batches():
-        for name, values in _columns(rows).items():
-            parts.setdefault(name, []).append(values)
-    binned = sum(len(part) for part in parts["group"]) > EXACT_ROWS
-    # Each column is freed as it is joined: ten million rows are held once.
-    joined: dict[str, Any] = {name: np.concatenate(parts.pop(name)) for name in list(parts)}
+    joined = _joined(narrow)
+    binned = len(joined["group"]) > EXACT_ROWS
     n_groups = len(narrow.reader.labels[0])
     n_bins = N_BINS if binned else None
     cells = ScoreCells.from_rows(**joined, n_groups=n_groups, unit=unit, n_bins=n_bins, edge=edge)
     return cells, binned
 
 
+def _joined(narrow: NarrowRows) -> dict[str, Any]:
+    """Read the rows, each batch into its place: ten million are held once."""
+    columns: dict[str, Any] = {}
+    end = 0
+    for rows in narrow.batches():
+        first, end = end, end + len(rows.cell)
+        for name, values in _columns(rows).items():
+            column = columns.get(name, np.empty(0, values.dtype))
+            if len(column) < end:
+                longer = np.empty(max(end, narrow.n_rows), column.dtype)
+                longer[:first] = column[:first]
+                column = columns[name] = longer
+            column[first:end] = values
+    return {name: column[:end] for name, column in columns.items()}
+
+
 def _partitioned(
-    parts: SparkParts, reader: RowReader, unit: ParityUnit, edge: float | None
-) -> tuple[PartitionedCells, bool]:
-    """Agree on the scores of all parts; return the rows where they are, and whether binned."""
-    support = score_support(
-        lambda function: parts.map(partial(_of_scores, function)),
-        n_bins=N_BINS,
-        edge=edge,
-        exact_rows=EXACT_ROWS,
-    )
-    arrange = partial(_arranged, unit=unit, support=support)
+    parts: ArrangedParts, arrange: Callable[[CellRows], tuple[AnyArray, ...]], reader: RowReader
+) -> PartitionedCells:
+    """Return the rows where they are."""
     clustered = CLUSTER in reader.multipliers
     none = CellRows(
         columns=reader.columns,
@@ -254,13 +275,10 @@ def _partitioned(
         cell=np.empty(0, dtype=np.int64),
         unit=np.empty(0, dtype=np.int64) if clustered else None,
     )
-    # Sorted into units and bins once; every statistic then starts from there.
-    arranged = parts.arranged(arrange)
-    cells = PartitionedCells.of(
-        lambda function: arranged.map(partial(_of_cells, function)),
+    return PartitionedCells.of(
+        lambda function: parts.map(partial(_of_cells, function)),
         ScoreCells.from_arrays(arrange(none)),
     )
-    return cells, support.bins is not None
 
 
 def _columns(rows: CellRows) -> dict[str, Any]:
@@ -277,12 +295,6 @@ def _columns(rows: CellRows) -> dict[str, Any]:
     return {name: values for name, values in columns.items() if values is not None}
 
 
-def _of_scores(
-    function: Callable[[AnyArray], tuple[AnyArray, ...]], rows: CellRows
-) -> tuple[AnyArray, ...]:
-    return function(rows.values[1])
-
-
 def _of_cells(
     function: Callable[[ScoreCells], tuple[AnyArray, ...]], arrays: tuple[AnyArray, ...]
 ) -> tuple[AnyArray, ...]:
@@ -290,8 +302,13 @@ def _of_cells(
 
 
 def _arranged(rows: CellRows, *, unit: ParityUnit, support: ScoreSupport) -> tuple[AnyArray, ...]:
+    columns = _columns(rows)
+    if rows.weight is not None or not is_binary(rows.values[0]):
+        # In a fixed order, sums are the same in every run, to the last digit; counts always are.
+        order = np.lexsort([*columns.values()])
+        columns = {name: values[order] for name, values in columns.items()}
     n_groups = len(rows.labels[0])
-    cells = ScoreCells.from_rows(**_columns(rows), n_groups=n_groups, unit=unit, support=support)
+    cells = ScoreCells.from_rows(**columns, n_groups=n_groups, unit=unit, support=support)
     return cells.to_arrays()
 
 

@@ -23,6 +23,8 @@ from equipoise._checks import check_finite, check_option
 from equipoise._typing import AnyArray, FloatArray, IntArray, ParityUnit
 from equipoise.exceptions import DataError, InvalidParameterError
 from equipoise.stats.scores.rows import (
+    BINARY,
+    ScorePieces,
     ScoreSupport,
     UnitBlock,
     UnitRows,
@@ -139,7 +141,7 @@ class ScoreCells:
     @property
     def binary(self) -> bool:
         """Whether every outcome is 0 or 1."""
-        return is_binary(self.rows.outcome)
+        return self.rows.outcome.dtype == BINARY or is_binary(self.rows.outcome)
 
     @property
     def outcome_range(self) -> tuple[float, float]:
@@ -214,9 +216,7 @@ class ScoreCells:
             if extra is not None and np.any(extra < 0.0):
                 raise DataError("weights and counts must not be negative; some are.")
         if support is None:
-            support = score_support(
-                lambda function: [function(score)] if len(score) else [], n_bins=n_bins, edge=edge
-            )
+            support = score_support(ScorePieces([score]), n_bins=n_bins, edge=edge)
         shape = (size, len(support.values))
         cell = _cell_numbers(support.position(score), code, *shape)
         n_rows = sum_by(code, repeats, size).round().astype(np.int64)
@@ -321,15 +321,18 @@ class ScoreCells:
         closed = np.tile(np.searchsorted(high, self.support, side="left"), self.n_groups)
         group = np.repeat(np.arange(self.n_groups), size)
         first = (group * (k + 1) + np.tile(opened, self.n_groups)) * (k + 1)
+        alone = first + closed
         histogram = np.zeros(self.n_groups * (k + 1) ** 2)
         for block in self.rows.blocks(len(histogram)):
-            rows = np.repeat(block.copies, np.diff(block.start))
-            code = first[block.cell] + closed[block.cell]
-            histogram += np.bincount(code, weights=rows, minlength=len(histogram))
-            before, after = block.cell[:-1], block.cell[1:]
-            same = group[before] == group[after]
+            if not self.clustered:
+                rows = np.repeat(block.copies, np.diff(block.start))
+                histogram += np.bincount(alone[block.cell], rows, minlength=len(histogram))
+                continue
+            histogram += np.bincount(alone[block.cell], minlength=len(histogram))
+            same = group[block.cell[:-1]] == group[block.cell[1:]]
             same[block.start[1:-1] - 1] = False
-            code = first[before[same]] + closed[after[same]]
+            pair = np.flatnonzero(same)
+            code = first[block.cell[pair]] + closed[block.cell[pair + 1]]
             histogram -= np.bincount(code, minlength=len(histogram))
         return _window_counts(histogram, self.n_groups, k)
 

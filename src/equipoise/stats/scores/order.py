@@ -11,11 +11,12 @@ from itertools import permutations
 from typing import NamedTuple
 
 import numpy as np
-from scipy import optimize, sparse
+from scipy import sparse
 
 from equipoise._typing import AnyArray, FloatArray, IntArray, Rng
 from equipoise.stats.multiplicity import gaussian_draws, skewed_draws, tail_share
 from equipoise.stats.scores.cells import AnyScoreCells, ScoreCells, mid_ranks
+from equipoise.stats.scores.rows import sum_by
 
 __all__ = ["OrderTest", "order_test"]
 
@@ -199,21 +200,40 @@ def _places(cells: AnyScoreCells) -> tuple[IntArray, list[tuple[float, float]]]:
 
 
 def _binned(cells: ScoreCells, place: IntArray, n_bins: int) -> _Bins:
-    size = len(cells.support)
     shape = (cells.n_groups, n_bins)
     length = shape[0] * shape[1]
-    sums, moments = np.zeros((4, length)), np.zeros((4, n_bins))
+    binary, at = cells.binary, np.tile(place, cells.n_groups)
+    code = _codes(cells, place, n_bins)
+    weight, total = (sum_by(code, sums.ravel(), length) for sums in cells.sums())
+    powers, moments = np.zeros((2, length)), np.zeros((2, n_bins))
     for block in cells.rows.blocks(length):
-        copies = np.repeat(block.copies, np.diff(block.start))
-        at = place[block.cell % size]
-        code = (block.cell // size) * n_bins + at
-        w, y = block.weight, block.outcome
-        for k, value in enumerate((w, w * y, w**2, w**3)):
-            sums[k] += np.bincount(code, weights=copies * value, minlength=length)
-        for k in range(4):
-            moments[k] += np.bincount(at, weights=copies * w * y**k, minlength=n_bins)
-    weight, total, second, third = (part.reshape(shape) for part in sums)
-    return _Bins(weight, total, second, third, moments)
+        w = block.weight
+        square = w * w if cells.clustered else w * w * np.repeat(block.copies, np.diff(block.start))
+        own = code[block.cell]
+        powers[0] += np.bincount(own, weights=square, minlength=length)
+        powers[1] += np.bincount(own, weights=square * w, minlength=length)
+        if not binary:
+            y, bins = block.outcome, at[block.cell]
+            mass = w if cells.clustered else w * np.repeat(block.copies, np.diff(block.start))
+            moments[0] += np.bincount(bins, weights=mass * y * y, minlength=n_bins)
+            moments[1] += np.bincount(bins, weights=mass * y * y * y, minlength=n_bins)
+    first = total.reshape(shape).sum(axis=0)
+    # Powers of 0 and 1 are what they are.
+    higher = np.stack([first, first]) if binary else moments
+    return _Bins(
+        weight=weight.reshape(shape),
+        total=total.reshape(shape),
+        second=powers[0].reshape(shape),
+        third=powers[1].reshape(shape),
+        moments=np.stack([weight.reshape(shape).sum(axis=0), first, *higher]),
+    )
+
+
+def _codes(cells: ScoreCells, place: IntArray, n_bins: int) -> IntArray:
+    """Return the (group, bin) of each cell."""
+    return np.asarray(
+        (np.arange(cells.n_groups)[:, None] * n_bins + place).ravel().astype(np.int32)
+    )
 
 
 def _pooled_level(bins: _Bins) -> FloatArray:
@@ -221,8 +241,18 @@ def _pooled_level(bins: _Bins) -> FloatArray:
     weight, total = bins.moments[:2]
     mean = np.divide(total, weight, out=np.zeros(len(weight)), where=weight > 0.0)
     # A bin without weight takes any value between its neighbours.
-    fit = optimize.isotonic_regression(mean, weights=np.maximum(weight, 1e-12 * weight.max()))
-    return np.asarray(fit.x, dtype=np.float64)
+    return _non_decreasing(mean, np.maximum(weight, 1e-12 * weight.max()))
+
+
+def _non_decreasing(mean: FloatArray, weight: FloatArray) -> FloatArray:
+    """Return the isotonic fit: the largest over a of the smallest over b of means from a to b."""
+    k = len(mean)
+    before = np.triu(np.ones((k, k)))
+    mass = np.cumsum(before * weight, axis=1)
+    sums = np.cumsum(before * weight * mean, axis=1)
+    means = np.divide(sums, mass, out=np.full((k, k), -np.inf), where=mass > 0.0)
+    smallest = np.minimum.accumulate(means[:, ::-1], axis=1)[:, ::-1]
+    return np.asarray(np.maximum.accumulate(smallest, axis=0).diagonal())
 
 
 def _null_law(
@@ -258,18 +288,19 @@ def _null_law(
 
 
 def _dependence(cells: ScoreCells, place: IntArray, level: FloatArray, n_bins: int) -> _Dependence:
-    size, length = len(cells.support), cells.n_groups * n_bins
+    length = cells.n_groups * n_bins
+    number, null = _codes(cells, place, n_bins), np.tile(level[place], cells.n_groups)
     product, second, third = np.zeros((length, length)), np.zeros(length), np.zeros(length)
     for block in cells.rows.blocks():
-        at = place[block.cell % size]
-        code = (block.cell // size) * n_bins + at
+        code = number[block.cell]
         shape = (len(block.copies), length)
-        term = block.weight * (block.outcome - level[at])
+        term = block.weight * (block.outcome - null[block.cell])
         units = sparse.csr_array((term, code, block.start), shape=shape).toarray()
         product += units.T @ units
         weight = sparse.csr_array((block.weight, code, block.start), shape=shape).toarray()
-        second += np.sum(weight**2, axis=0)
-        third += np.sum(weight**3, axis=0)
+        square = weight * weight
+        second += np.sum(square, axis=0)
+        third += np.einsum("ij,ij->j", square, weight)
     return _Dependence(product, second, third)
 
 

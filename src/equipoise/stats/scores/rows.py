@@ -4,16 +4,15 @@ What is summed before it is squared is brought together by unit. Arrays of ten m
 passed over in pieces that stay in the processor's cache, and weights and units are kept by unit,
 not by row: memory costs more time than arithmetic.
 
-Scores are distinct values, or the means of narrow equal bins. The rows may lie in several parts on
-several machines; they are asked for integers, extremes and sums only, by the same arithmetic
-wherever they are, so that every engine makes the same bins.
+Scores are distinct values, or the means of narrow equal bins. The rows may lie in several pieces or
+in a database; they are asked for integers, extremes and sums only, by the same arithmetic wherever
+they are, so that every engine makes the same bins.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -21,8 +20,11 @@ from equipoise._blas import one_thread
 from equipoise._typing import AnyArray, BoolArray, FloatArray, IntArray, ParityUnit
 
 __all__ = [
+    "BINARY",
     "ScoreBins",
+    "ScorePieces",
     "ScoreSupport",
+    "Scores",
     "UnitBlock",
     "UnitRows",
     "index_type",
@@ -35,15 +37,15 @@ __all__ = [
 CHUNK_UNITS = 8_192
 """Units whose influence values are in memory at once: few enough for the processor's cache."""
 CHUNK_ROWS = 65_536
+BINARY = np.dtype(np.int8)
+"""Type of outcomes that are known to be 0 or 1."""
 MOST_VALUES = 100
 """Independent rows are merged when outcomes have at most this many values."""
-ScoreParts: TypeAlias = Callable[
-    [Callable[[FloatArray], tuple[FloatArray, ...]]], Sequence[tuple[FloatArray, ...]]
-]
-"""Applies a function to the scores of each part that has any, and returns what it found."""
 TAIL = 1e-4
 """Share of the rows on either side that may lie outside the equal bins."""
 BUCKETS = 4096
+STEPS = 2.0**30
+"""Steps within a bin that tell mean scores apart."""
 
 
 class UnitBlock(NamedTuple):
@@ -286,7 +288,7 @@ def _sorted(
         key, outcome = key[order], outcome[order]
         weight = None if weight is None else weight[order]
     sorted_cell = np.empty(len(key), dtype=cell.dtype)
-    sorted_outcome = np.empty(len(key), dtype=np.int8) if binary else outcome
+    sorted_outcome = np.empty(len(key), dtype=BINARY) if binary else outcome
     for rows in pieces(len(key)):
         sorted_cell[rows] = (key[rows] >> 1) & (2**bits - 1)
         if binary:
@@ -360,15 +362,74 @@ class ScoreSupport:
         return self.place[self.bins.number(score)]
 
 
-def score_support(
-    parts: ScoreParts, *, n_bins: int | None, edge: float | None = None, exact_rows: int = 0
-) -> ScoreSupport:
-    """Agree on the scores that all parts use.
+class Scores(Protocol):
+    """Scores of rows, wherever the rows are."""
+
+    def extent(self) -> tuple[int, float, float]:
+        """Return how many there are, the lowest and the highest."""
+        ...
+
+    def distinct(self) -> FloatArray:
+        """Return those that differ, ascending."""
+        ...
+
+    def counts(self, bins: ScoreBins) -> FloatArray:
+        """Return the rows in each bin."""
+        ...
+
+    def sums(self, bins: ScoreBins) -> tuple[FloatArray, FloatArray]:
+        """Return the rows in each bin and the sums of their scores."""
+        ...
+
+
+class ScorePieces:
+    """Scores in memory, in pieces.
 
     Parameters
     ----------
-    parts : callable
-        Applies a function to the scores of each part.
+    pieces : sequence of arrays
+        The scores.
+    """
+
+    def __init__(self, pieces: Sequence[FloatArray]) -> None:
+        self._pieces = [piece for piece in pieces if len(piece)]
+
+    def extent(self) -> tuple[int, float, float]:
+        """Return how many there are, the lowest and the highest."""
+        return (
+            sum(len(piece) for piece in self._pieces),
+            min((float(piece.min()) for piece in self._pieces), default=np.nan),
+            max((float(piece.max()) for piece in self._pieces), default=np.nan),
+        )
+
+    def distinct(self) -> FloatArray:
+        """Return those that differ, ascending."""
+        return np.unique(np.concatenate([np.empty(0), *map(np.unique, self._pieces)]))
+
+    def counts(self, bins: ScoreBins) -> FloatArray:
+        """Return the rows in each bin."""
+        parts = (sum_by(bins.number(piece), None, bins.size) for piece in self._pieces)
+        return sum(parts, np.zeros(bins.size))
+
+    def sums(self, bins: ScoreBins) -> tuple[FloatArray, FloatArray]:
+        """Return the rows in each bin and the sums of their scores."""
+        n, total = np.zeros(bins.size), np.zeros(bins.size)
+        for piece in self._pieces:
+            number = bins.number(piece)
+            n += sum_by(number, None, bins.size)
+            total += sum_by(number, piece, bins.size)
+        return n, total
+
+
+def score_support(
+    scores: Scores, *, n_bins: int | None, edge: float | None = None, exact_rows: int = 0
+) -> ScoreSupport:
+    """Agree on the scores that all rows use.
+
+    Parameters
+    ----------
+    scores : Scores
+        Of all rows.
     n_bins : int, optional
         How many equal bins to use between extreme quantiles; `None` for exact scores.
     edge : float, optional
@@ -384,47 +445,45 @@ def score_support(
     --------
     Where do the scores 0.1, 0.5 and 0.9 lie, when one machine has seen two of them?
 
-    >>> pieces = [np.array([0.9, 0.1]), np.array([0.5, 0.5])]
-    >>> support = score_support(
-    ...     lambda function: [function(piece) for piece in pieces], n_bins=9, exact_rows=4
-    ... )
+    >>> pieces = ScorePieces([np.array([0.9, 0.1]), np.array([0.5, 0.5])])
+    >>> support = score_support(pieces, n_bins=9, exact_rows=4)
     >>> support.position(np.array([0.5, 0.9])).tolist()
     [1, 2]
 
     At the second and third place.
     """
-    extent = [] if n_bins is None else [part[0] for part in parts(_extent)]
-    ends = np.unique([end for _, *both in extent for end in both])
-    if n_bins is None or len(ends) < 2 or sum(n for n, *_ in extent) <= exact_rows:
-        found = [values for (values,) in parts(_distinct)]
-        return ScoreSupport(values=np.unique(np.concatenate([np.empty(0), *found])))
-    inner = np.array(_inner_range(parts, float(ends[0]), float(ends[-1])))
+    if n_bins is None:
+        return ScoreSupport(values=scores.distinct())
+    n_rows, low, high = scores.extent()
+    if n_rows <= exact_rows or not low < high:
+        return ScoreSupport(values=scores.distinct())
+    inner = np.array(_inner_range(scores, low, high))
     width = float(inner[1] - inner[0]) / n_bins
-    origin = float(ends[0] if edge is None else edge)
+    origin = low if edge is None else float(edge)
     first, last = np.floor((inner - origin) / width) + np.array([-1.0, 1.0]) * (n_bins // 2)
     bins = ScoreBins(origin=origin, width=width, first=float(first), last=float(last))
-    n, total = (sum(sums) for sums in zip(*parts(partial(_bin_sums, bins)), strict=True))
+    n, total = scores.sums(bins)
     full = n > 0.0
     # The mean score of a bin makes the error of binning second order in the width.
     return ScoreSupport(
-        values=total[full] / n[full], bins=bins, place=(np.cumsum(full) - 1).astype(np.int32)
+        values=_rounded(total[full] / n[full], bins),
+        bins=bins,
+        place=(np.cumsum(full) - 1).astype(np.int32),
     )
 
 
-def _extent(score: FloatArray) -> tuple[FloatArray, ...]:
-    return (np.array([len(score), score.min(), score.max()]),)
+def _rounded(mean: FloatArray, bins: ScoreBins) -> FloatArray:
+    """Drop the last digits, which depend on the order in which scores were added.
+
+    No mean leaves its side of the origin, where a bin begins.
+    """
+    steps = (mean - bins.origin) / bins.width * STEPS
+    near = np.abs(steps) < 2.0**52
+    rounded = bins.origin + np.round(steps) / STEPS * bins.width
+    return np.where(near & ((rounded < bins.origin) == (mean < bins.origin)), rounded, mean)
 
 
-def _distinct(score: FloatArray) -> tuple[FloatArray, ...]:
-    return (np.unique(score),)
-
-
-def _bin_sums(bins: ScoreBins, score: FloatArray) -> tuple[FloatArray, ...]:
-    number = bins.number(score)
-    return sum_by(number, None, bins.size), sum_by(number, score, bins.size)
-
-
-def _inner_range(parts: ScoreParts, low: float, high: float) -> tuple[float, float]:
+def _inner_range(scores: Scores, low: float, high: float) -> tuple[float, float]:
     """Narrow the range to the buckets of the extreme quantiles, until it hardly shrinks.
 
     Counts are integers and the edges follow from counts, so every engine finds the same range.
@@ -435,17 +494,12 @@ def _inner_range(parts: ScoreParts, low: float, high: float) -> tuple[float, flo
         if not a < a + width or not b - width < b:
             # Nearly all scores are one value.
             return low, high
-        (counts,) = (sum(c) for c in zip(*parts(partial(_bucket_counts, a, width)), strict=True))
-        share = np.cumsum(counts) / counts.sum()
+        # The first and the last bucket count what lies outside.
+        counts = scores.counts(ScoreBins(origin=a, width=width, first=-1.0, last=float(BUCKETS)))
+        share = np.cumsum(counts[1:-1]) / counts[1:-1].sum()
         i = int(np.clip(np.searchsorted(share, TAIL, side="right") - 1, 0, BUCKETS - 1))
         j = int(np.clip(np.searchsorted(share, 1.0 - TAIL) - 1, i, BUCKETS - 1))
         before = b - a
         a, b = a + i * width, a + (j + 1) * width
         if 2.0 * (b - a) > before:
             return a, b
-
-
-def _bucket_counts(low: float, width: float, score: FloatArray) -> tuple[FloatArray, ...]:
-    """Count the scores of each bucket; the first and the last count what lies outside."""
-    bins = ScoreBins(origin=low, width=width, first=-1.0, last=float(BUCKETS))
-    return (sum_by(bins.number(score), None, bins.size)[1:-1],)

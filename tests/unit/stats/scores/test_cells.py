@@ -17,7 +17,7 @@ from equipoise.stats.scores.cells import (
 from equipoise.stats.scores.kernel import rule_of_thumb
 from equipoise.stats.scores.margins import compare_margins
 from equipoise.stats.scores.parity import compare_groups, compare_with_score
-from equipoise.stats.scores.rows import score_support
+from equipoise.stats.scores.rows import ScorePieces, score_support
 
 
 def test_clusters_weigh_alike_at_the_level_of_clusters():
@@ -157,7 +157,7 @@ def together_and_apart(columns, n_bins=None, edge=None, **options):
     unit = columns.get("cluster", np.arange(len(columns["y_true"])))
     pieces = [{k: v[unit % 2 == part] for k, v in columns.items()} for part in (0, 1)]
     support = score_support(
-        lambda function: [function(piece["y_score"]) for piece in pieces], n_bins=n_bins, edge=edge
+        ScorePieces([piece["y_score"] for piece in pieces]), n_bins=n_bins, edge=edge
     )
 
     def arranged(piece):

@@ -8,7 +8,14 @@ from equipoise.stats.scores.cells import (
     ScoreCells,
     influence_moments,
 )
-from equipoise.stats.scores.rows import ScoreBins, UnitRows, is_binary, score_support, sum_by
+from equipoise.stats.scores.rows import (
+    ScoreBins,
+    ScorePieces,
+    UnitRows,
+    is_binary,
+    score_support,
+    sum_by,
+)
 
 N = 90
 
@@ -112,7 +119,7 @@ def test_clusters_of_every_type_are_the_same_units(kind):
 
 
 def support_of(*pieces, **options):
-    return score_support(lambda function: [function(piece) for piece in pieces], **options)
+    return score_support(ScorePieces(pieces), **options)
 
 
 def test_few_rows_keep_their_scores(rng):
@@ -174,3 +181,20 @@ def test_numbers_ascend_with_the_score():
         assert (np.diff(number) >= 0).all()
         assert number.min() >= 0
         assert number.max() < bins.size
+
+
+def test_mean_scores_do_not_depend_on_the_order_of_rows(rng):
+    score = rng.normal(size=5000)
+    first, second = (support_of(one, n_bins=16) for one in (score, np.sort(score)))
+    assert (score.cumsum()[-1] != np.sort(score).cumsum()[-1]) & (len(first.values) > 8)
+    np.testing.assert_array_equal(first.values, second.values)
+
+
+def test_mean_scores_stay_on_their_side_of_the_edge():
+    score = np.concatenate([np.linspace(0.0, 1.0, 200), np.full(50, np.nextafter(0.5, 0.0))])
+    support = support_of(score, n_bins=8, edge=0.5)
+    below = score < 0.5
+    assert support.values[support.position(score[below])].max() < 0.5
+    assert support.values[support.position(score[~below])].min() >= 0.5
+    lone = support_of(np.append(np.arange(20.0), np.nextafter(25.5, 0.0)), n_bins=4, edge=25.5)
+    assert lone.values[-1] < 25.5
