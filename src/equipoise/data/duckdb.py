@@ -80,6 +80,23 @@ class CsvWords:
         return types
 
 
+SETTINGS = {
+    "EQUIPOISE_MEMORY_LIMIT": "memory_limit",
+    "EQUIPOISE_THREADS": "threads",
+    "EQUIPOISE_TEMP": "",
+}
+"""Variables of the environment, and what DuckDB calls them."""
+
+
+@cache
+def _without_files(process: int, settings: tuple[str | None, ...]) -> Any:  # noqa: ARG001
+    """Return the connection that reads no file: it takes longer to open than most tables to scan.
+
+    The threads of DuckDB do not come along when a process forks: each has a connection of its own.
+    """
+    return connection()
+
+
 def connection(*files: str) -> Any:
     """Return a fresh in-memory connection that reads the named files and nothing else.
 
@@ -100,9 +117,8 @@ def connection(*files: str) -> Any:
         # Each connection has a folder of its own, made when needed: DuckDB empties it at the end.
         "temp_directory": f"{_spill_folder(os.environ.get('EQUIPOISE_TEMP'))}/{token_hex(8)}",
     }
-    settings = {"EQUIPOISE_MEMORY_LIMIT": "memory_limit", "EQUIPOISE_THREADS": "threads"}
-    for variable, setting in settings.items():
-        if os.environ.get(variable):
+    for variable, setting in SETTINGS.items():
+        if setting and os.environ.get(variable):
             config[setting] = os.environ[variable]
     try:
         engine = duckdb.connect(":memory:", config=config)
@@ -143,6 +159,7 @@ def _empty_caches() -> None:
 
     DuckDB counts what is still alive then, and prints dozens of lines about it to stderr.
     """
+    _without_files.cache_clear()
     module = sys.modules.get("narwhals._namespace")
     for kept in () if module is None else vars(module).values():
         if hasattr(kept, "cache_clear"):
@@ -158,7 +175,8 @@ def from_arrow(table: Any) -> Any:
         if column.type == pa.float16():  # DuckDB has no half precision
             table = table.set_column(k, column.name, table.column(k).cast(pa.float32()))
     try:
-        return connection().from_arrow(table)
+        settings = tuple(os.environ.get(variable) for variable in SETTINGS)
+        return _without_files(os.getpid(), settings).cursor().from_arrow(table)
     except duckdb.Error as error:
         raise DataError(f"The table could not be read: {reason(error)}") from error
 

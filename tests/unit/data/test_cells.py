@@ -17,7 +17,7 @@ import equipoise as eq
 from equipoise.cli.app import app
 from equipoise.data.cells import METADATA, identity, read_cells, withheld
 from equipoise.data.table import Quantity
-from equipoise.exceptions import DataError, InvalidParameterError
+from equipoise.exceptions import DataError, InvalidParameterError, MissingValuesError
 from equipoise.results.question import questions
 
 ROLES = {"group": ["race", "sex"], "y_true": "repaid", "y_pred": "approved"}
@@ -67,6 +67,19 @@ def alike(first, second):
                 assert b[name] == value, name
 
 
+READY = {
+    "candidate": "before",
+    "accuracy": "accuracy",
+    "fairness": "selection_rate",
+    "inference": "analytic",
+}
+WITHOUT_METRIC = {
+    "treatment_effects",
+    "inequality",
+    "multicalibration",
+    "improvability",
+    "necessity",
+}
 EXPERIMENT = ROLES | {"treatment": "arm", "effect_pred": "effect", "y_score": "score"}
 OF_CELLS = {
     "given": ("disparity", {"given": ["job"]}),
@@ -85,6 +98,13 @@ OF_CELLS = {
     "segments": ("multicalibration", {}),
     "survey": ("disparity", {"reference": "rest"}, {"strata": "job", "weight": "weight"}),
     "counted": ("disparity", {}, {"count": "week"}),
+    "ready candidate": ("improvability", READY),
+    "candidate and decisions": (
+        "improvability",
+        READY | {"inference": "bootstrap", "n_resamples": 200},
+    ),
+    "dossier": ("necessity", READY),
+    "dossier of counts": ("necessity", READY | {"fairness": "tpr"}, {"count": "week"}),
     "arms of people": (
         "treatment_effects",
         {"measure": "difference", "n_repeats": 0},
@@ -97,15 +117,8 @@ OF_ROWS = {
     "predictive_parity": {},
     "marginal_outcome": {"threshold": 0.5},
     "score_quality": {},
-    "improvability": {
-        "candidate": "before",
-        "accuracy": "accuracy",
-        "fairness": "selection_rate",
-        "n_resamples": 200,
-    },
     "drop_table": {"estimator": LogisticRegression(), "features": ["week"]},
 }
-OF_ROWS["necessity"] = OF_ROWS["improvability"]
 
 
 def sites_of(table, n_sites, seed, *, by=None, **roles):
@@ -139,7 +152,7 @@ def test_every_question_about_cells_is_answered_from_merged_cells(question, seed
     roles = EXPERIMENT | (more[0] if more else {})
     table = people(seed, n=600)
     about = {"metric": "selection_rate"}
-    if name in {"treatment_effects", "inequality", "multicalibration"} or "metric" in options:
+    if name in WITHOUT_METRIC or "metric" in options:
         about = {}
     merged = eq.merge(
         *(
@@ -170,6 +183,30 @@ def test_what_needs_rows_is_neither_written_nor_asked_of_cells(question):
     there = eq.Audit.from_cells(audit.cells(metrics="error_rate", suppress_below=1))
     with pytest.raises(InvalidParameterError, match=f"^`{question}` needs (rows|sums)"):
         getattr(there, question)(**options)
+
+
+def test_decisions_are_counted_in_cells_and_scores_are_not():
+    table = people() | {"rival": np.arange(600) / 600.0}
+    audit = eq.Audit(table, **ROLES)
+    for question, options in (
+        ("improvability", READY | {"candidate": "rival", "capacity": 0.5}),
+        ("necessity", READY | {"candidate": "rival"}),
+        ("improvability", READY | {"fairness": "tpr", "capacity": 0.5}),
+    ):
+        with pytest.raises(InvalidParameterError, match=f"^`{question}` needs rows, and"):
+            audit.cells(metrics="tpr", questions=[{"question": question, **options}])
+
+
+@pytest.mark.parametrize("column", ["before", "repaid", "approved"])
+def test_missing_decisions_are_those_of_the_rows(column):
+    table = {name: values.tolist() for name, values in people().items()}
+    table[column][::25] = [None] * 24
+    asked = [{"question": "necessity", **READY}]
+    with pytest.raises(MissingValuesError, match=f"'{column}' has 24 missing values in 600 rows"):
+        eq.Audit(table, **ROLES).cells(metrics="tpr", questions=asked)
+    audit = eq.Audit(table, missing="drop", **ROLES)
+    written = audit.cells(metrics="tpr", questions=asked, suppress_below=1)
+    alike(eq.Audit.from_cells(written).necessity(**READY), audit.necessity(**READY))
 
 
 def test_an_option_that_a_question_does_not_have_is_named():

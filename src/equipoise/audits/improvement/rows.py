@@ -22,8 +22,16 @@ from equipoise.data.groups import cell_names, check_cells, encode, subgroup_name
 from equipoise.data.metrics import Metric, RateMetric, find_metric
 from equipoise.data.query import collect
 from equipoise.data.splitting import hashed_numpy
-from equipoise.data.table import KEY, Table
+from equipoise.data.table import (
+    KEY,
+    NO_ROWS,
+    NotInCellsError,
+    Quantity,
+    Table,
+    label_combinations,
+)
 from equipoise.exceptions import DataError, InvalidParameterError, MissingValuesError
+from equipoise.moments import CellMoments
 from equipoise.results.finding import Note
 from equipoise.search.sample import Utility, named_utility
 from equipoise.stats.improvement.capacity import NEAR_LEAST, NEAR_SHARE, SAME_SCORE
@@ -396,8 +404,14 @@ def read_decisions(
     DecisionRows
         Rows of a Spark DataFrame are counted there if they can be.
     """
-    table.check_rows()
     roles = table.roles
+    own = any(isinstance(metric, Metric) for metric in metrics)
+    counted = all(utility_name(metric) not in (*SCORE_UTILITIES, INDEX) for metric in metrics)
+    whole = not (roles.cluster or own or features or unlabelled)
+    countable = counted and whole and len(ready) == 1
+    in_cells = countable and capacity is None and not roles.weight and roles.y_pred is not None
+    if not in_cells:
+        table.check_rows()
     if features and not roles.features:
         raise InvalidParameterError(
             "a candidate is fitted to features; pass their names as `features` to `Audit`."
@@ -414,12 +428,10 @@ def read_decisions(
         raise DataError(selective)
     known = {role: kind for role, kind in needs.items() if role != "y_true"}
     yield table.sums((), known if unlabelled else needs, order=1)
-    own = any(isinstance(metric, Metric) for metric in metrics)
-    counted = all(utility_name(metric) not in (*SCORE_UTILITIES, INDEX) for metric in metrics)
-    whole = not (roles.cluster or own or features or unlabelled)
-    countable = counted and whole and len(ready) == 1
     rows = None
-    if is_remote(table.frame) and countable:
+    if table.only_sums:
+        rows = yield from _rows_of_cells(table, needs, ready[0])
+    elif is_remote(table.frame) and countable:
         rows = _counted_rows(table, needs, ready[0], capacity)
     if rows is None:
         # Whoever is selected for a share of everybody is chosen among all, labelled or not.
@@ -678,16 +690,55 @@ def _counted_rows(
     share = 1.0 if capacity is None else capacity
     for name, ends in _scores(frame, needs, capacity).items():
         frame = frame.with_columns(_merged(frame, name, ends, share))
-    values = ("y", "weight", "status_quo", "candidate")
-    keys = [*table.group_keys(), *values]
+    values = ("y", "weight", "status_quo", "candidate", "count")
+    keys = [*table.group_keys(), *values[:-1]]
     count = nw.col("count").sum().alias("count")
     query = frame.group_by(keys).agg(count).head(MAX_COMBINATIONS + 1)
     found = collect(query, keys=table.group_keys())
     if len(found["count"]) > MAX_COMBINATIONS:
         return None
-    cell, labels = encode([found[name] for name in table.group_keys()], len(found["count"]))
+    groups = [found[name] for name in table.group_keys()]
+    return _of_counts(table, needs, groups, {name: found[name] for name in values}, dropped)
+
+
+def _rows_of_cells(table: Table, needs: Needs, candidate: str) -> Asking[DecisionRows]:
+    """Take the counts by group, outcome and decisions from cells: no row is read."""
+    absent = table.is_missing(candidate)
+    sizes = collect(table.frame.select(rows=nw.len(), absent=absent.cast(nw.Int32).sum()))
+    n_rows, n_missing = (int(sizes[name][0] or 0) for name in ("rows", "absent"))
+    if n_missing and table.roles.missing == "raise":
+        raise _missing_values(candidate, n_missing, n_rows)
+    roles = tuple(role for role in ("y_true", "y_pred") if role in needs)
+    declared = table.label_sums(roles)
+    key = Quantity(candidate, (), nw.col(candidate))
+    cells: CellMoments = yield replace(declared, keys=(*declared.keys, key))
+    *keys, decision = cells.labels
+    if not {*decision} <= {"0", "1"}:
+        raise NotInCellsError(NO_ROWS)
+    place, combination = np.nonzero(cells.sums)
+    labels = np.array(label_combinations(roles), dtype=np.float64)[combination]
+    found = {
+        "y": labels[:, 0] if "y_true" in needs else np.zeros(len(place)),
+        "weight": np.ones(len(place)),
+        "status_quo": labels[:, -1],
+        "candidate": (decision == "1").astype(np.float64)[place],
+        "count": cells.sums[place, combination],
+    }
+    return _of_counts(table, needs, [key[place] for key in keys], found, cells.dropped)
+
+
+def _of_counts(
+    table: Table,
+    needs: Needs,
+    keys: Sequence[AnyArray],
+    found: dict[str, AnyArray],
+    dropped: int,
+) -> DecisionRows:
+    """Return rows that stand for all that are alike, in an order made of what they hold."""
+    cell, labels = encode(keys, len(found["count"]))
+    values = ("y", "weight", "status_quo", "candidate")
     order = np.lexsort([found[name] for name in reversed(values)] + [cell])
-    found = {name: values[order] for name, values in found.items()}
+    found = {name: column[order] for name, column in found.items()}
     decided = "y_pred" in needs
     return DecisionRows(
         key=np.arange(len(order)),
