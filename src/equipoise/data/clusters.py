@@ -15,7 +15,13 @@ import numpy as np
 
 from equipoise._typing import AnyArray, FloatArray, IntArray
 from equipoise.data.groups import Labelled, label_of, labels_of, place
-from equipoise.data.products import higher_moments, mean_terms, product_terms, symmetric_products
+from equipoise.data.products import (
+    Term,
+    higher_moments,
+    mean_terms,
+    product_terms,
+    symmetric_products,
+)
 from equipoise.data.query import CLUSTER, collect, engine_error, from_engine
 from equipoise.moments import MONOMIALS, CrossMoments, SharedUnits, UnitMoments, number_cells
 
@@ -38,18 +44,25 @@ LITERALS = (str, bool, int, float)
 class Wanted(NamedTuple):
     """What one question needs of the clusters.
 
-    `names` are its quantities, `higher` says whether moments of higher order are needed, and
-    `reference` are columns and labels of the cells that subgroups are compared with.
+    `names` are its quantities, `higher` says whether moments of higher order are needed, `powers`
+    of which quantities those beyond the third are. `reference` are columns and labels of the cells
+    that subgroups are compared with.
     """
 
     names: tuple[str, ...]
     higher: bool
+    powers: tuple[str, ...]
     reference: tuple[tuple[str, str], ...]
 
     @property
     def pair(self) -> bool:
         """Whether subgroups are asked for: the quantities are a numerator and a denominator."""
         return self.higher and len(self.names) == 2
+
+    @property
+    def terms(self) -> dict[str, Term]:
+        """Products to sum over clusters."""
+        return product_terms(self.names, higher=self.higher, powers=self.powers)
 
 
 class ClusterProducts(NamedTuple):
@@ -162,7 +175,7 @@ def _joined(
         shared = dict(zip(pairwise, _shared(parts, keys, known, pairwise), strict=True))
         found = []
         for one in wanted:
-            own = {name: within[name] for name in product_terms(one.names, higher=one.higher)}
+            own = {name: within[name] for name in one.terms}
             found.append(
                 ClusterProducts(
                     product=symmetric_products(own, one.names, size),
@@ -183,11 +196,7 @@ def _within(
     wanted: Sequence[Wanted],
 ) -> tuple[dict[str, FloatArray], int]:
     """Sum products inside each cell; count the pairs of a cluster and a cell."""
-    terms = {
-        name: term.value
-        for one in wanted
-        for name, term in product_terms(one.names, higher=one.higher).items()
-    }
+    terms = {name: term.value for one in wanted for name, term in one.terms.items()}
     sums = [nw.len().alias("parts"), *[term.sum().alias(name) for name, term in terms.items()]]
     result = collect(parts.group_by(by).agg(*sums) if by else parts.select(*sums), keys=by)
     order = np.argsort(place([result[key] for key in by], known)) if by else np.zeros(1, np.int64)

@@ -26,7 +26,7 @@ def _name(names: Sequence[str]) -> str:
     return "*".join(sorted(names))
 
 
-def product_terms(names: Sequence[str], *, higher: bool) -> dict[str, Term]:
+def product_terms(names: Sequence[str], *, higher: bool, powers: Sequence[str]) -> dict[str, Term]:
     """Return the products of quantities that `CellMoments` sums.
 
     Parameters
@@ -35,6 +35,8 @@ def product_terms(names: Sequence[str], *, higher: bool) -> dict[str, Term]:
         Columns of the quantities.
     higher : bool
         Whether moments of higher order are wanted too.
+    powers : sequence of str
+        Those of which fourth and fifth powers and units are wanted.
 
     Returns
     -------
@@ -45,10 +47,10 @@ def product_terms(names: Sequence[str], *, higher: bool) -> dict[str, Term]:
     terms = {}
     if higher:
         chosen += combinations_with_replacement(sorted(names), 3)
-        chosen += [(name,) * degree for degree in (4, 5) for name in names]
+        chosen += [(name,) * degree for degree in (4, 5) for name in powers]
         terms = {
             f"{name}!=0": Term(nw.when(nw.col(name) != 0.0).then(1.0).otherwise(0.0), 0)
-            for name in names
+            for name in powers
         }
     return {
         _name(factors): Term(reduce(mul, map(nw.col, factors)), len(factors)) for factors in chosen
@@ -67,17 +69,19 @@ def symmetric_products(
 
 
 def higher_moments(added: Mapping[str, FloatArray], names: Sequence[str], size: int) -> UnitMoments:
-    """Return the sums of higher order."""
+    """Return the sums of higher order; powers that were not asked for are zero."""
     p = len(names)
+    nothing = np.zeros(size)
     third = np.empty((size, p, p, p))
     for chosen in combinations_with_replacement(range(p), 3):
         for i, j, k in set(permutations(chosen)):
             third[:, i, j, k] = added[_name([names[q] for q in chosen])]
     power = {
-        degree: np.array([added[_name((name,) * degree)] for name in names]).T for degree in (4, 5)
+        degree: np.array([added.get(_name((name,) * degree), nothing) for name in names]).T
+        for degree in (4, 5)
     }
     return UnitMoments(
-        n=np.array([added[f"{name}!=0"] for name in names]).T,
+        n=np.array([added.get(f"{name}!=0", nothing) for name in names]).T,
         third=third,
         fourth=power[4],
         fifth=power[5],

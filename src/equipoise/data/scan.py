@@ -397,6 +397,7 @@ class _Scan:
                 Wanted(
                     names=tuple(self.quantities[q] for q in sums.quantities),
                     higher=sums.order == 3,
+                    powers=tuple(self.quantities[q] for q in sums.with_powers),
                     reference=sums.reference,
                 )
                 for sums in wanted
@@ -409,7 +410,8 @@ class _Scan:
         if sums.order == 1 or self.clustered:
             return {}
         names = [self.quantities[quantity] for quantity in sums.quantities]
-        return product_terms(names, higher=sums.order == 3)
+        powers = [self.quantities[quantity] for quantity in sums.with_powers]
+        return product_terms(names, higher=sums.order == 3, powers=powers)
 
     def _repeated(self) -> dict[str, str]:
         """Return sums that are others because a quantity is one in every row, and which."""

@@ -96,6 +96,9 @@ class Sums:
         Numbers to sum without weights.
     order : {1, 2, 3}
         2 for products of quantities, 3 for moments of higher order too (`CellMoments.units`).
+    powers : tuple of int, optional
+        Quantities whose units and fourth and fifth powers are summed with order 3: those that are
+        weights. By default all of them.
     rate : tuple of two tuples of int, optional
         Which combinations of `labels` count in u and in w; the quantities are then u and w.
     reference : tuple of (str, str)
@@ -110,8 +113,16 @@ class Sums:
     quantities: tuple[Quantity, ...] = ()
     counted: tuple[Quantity, ...] = ()
     order: Literal[1, 2, 3] = 2
+    powers: tuple[int, ...] | None = None
     rate: tuple[tuple[int, ...], tuple[int, ...]] | None = None
     reference: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def with_powers(self) -> tuple[Quantity, ...]:
+        """Quantities that are weights."""
+        if self.powers is None:
+            return self.quantities
+        return tuple(self.quantities[k] for k in self.powers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +212,7 @@ class Table(RoleColumns):
         counted: Sequence[Quantity] = (),
         by: Sequence[Quantity] = (),
         order: Literal[1, 2, 3] = 2,
+        powers: Sequence[int] | None = None,
         reference: Sequence[tuple[str, str]] = (),
     ) -> Sums:
         """Declare sums of quantities, and of their products, over the cells.
@@ -217,6 +229,8 @@ class Table(RoleColumns):
             Keys beside the group columns.
         order : {1, 2, 3}
             2 for products, 3 for moments of higher order too.
+        powers : sequence of int, optional
+            As in `Sums`.
         reference : sequence of (str, str)
             As in `Sums`.
 
@@ -231,6 +245,7 @@ class Table(RoleColumns):
             quantities=tuple(quantities),
             counted=tuple(counted),
             order=order,
+            powers=None if powers is None else tuple(powers),
             # Without clusters the sums of a reference are sums of cells.
             reference=tuple(reference) if self.roles.cluster is not None and order == 3 else (),
         )

@@ -1,16 +1,19 @@
 """Accuracy of predicted effects: biases before and after correction, and how groups differ."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from equipoise._typing import FloatArray
 from equipoise.audits.effects.questions import EffectDetails
 from equipoise.exceptions import InvalidParameterError
-from equipoise.plot.intervals import NARROW, forest, narrow, shown_findings
+from equipoise.plot.intervals import NARROW, forest, narrow, new_axes, shown_findings
 from equipoise.plot.simulations import quantile_plot
 from equipoise.results.details import details_of
 from equipoise.results.formats import shortened
+from equipoise.results.sentences import group_words
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,6 +37,12 @@ PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#444444", "#E69F00")
 MARKERS = ("o", "s", "^", "v", "D", "P", "X")
 MOST_NAMED = 12
 """Groups that are named beside their point."""
+PANEL, PHONE_PANEL = (310.0, 230.0), (220.0, 210.0)
+"""Width and height of the panel of effects in points of print, where names find their places."""
+LINE, LETTER = 9.0, 3.9
+"""Height of a line of small print, and width of a letter, in points."""
+CLOSE = 5
+"""Lines near a point among which its name looks for one that crosses no interval."""
 
 
 def effects(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes":
@@ -104,6 +113,8 @@ def effect_forest(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes":
         words = " or ".join(sorted(map(str, rules)))
         title = f"grey: remaining after the correction {words}, same data"
         _draw_remaining(biases, details, axes)
+    low, high = axes.get_ylim()
+    axes.set_ylim(low + 0.4, high)
     axes.text(
         0.99,
         0.01,
@@ -128,10 +139,19 @@ def _draw_remaining(biases: "AuditResult", details: EffectDetails, axes: "Axes")
             continue
         estimate, bounds = left
         ends = [low if bounds[0] is None else bounds[0], high if bounds[1] is None else bounds[1]]
-        below = row + 0.28
+        # On a phone the numbers of a line stand right below it.
+        below = row + (0.42 if narrow() else 0.28)
         axes.plot(ends, [below, below], color=AFTER, lw=1.0, gid=f"finding-{k}-after-interval")
         axes.plot(estimate, below, "o", color=AFTER, mfc="white", ms=4, gid=f"finding-{k}-after")
     axes.set_xlim(low, high)
+
+
+def _begun(
+    result: "AuditResult", ax: "Axes | None", size: tuple[float, float]
+) -> tuple["Axes", EffectDetails]:
+    """Return the axes to draw on, new ones of the given size by default, and what to draw."""
+    axes = new_axes(*size) if ax is None else ax
+    return axes, details_of(result.details, EffectDetails)
 
 
 def effect_predictions(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes":
@@ -149,37 +169,83 @@ def effect_predictions(result: "AuditResult", *, ax: "Axes | None" = None) -> "A
     matplotlib.axes.Axes
         A group on the diagonal is predicted right.
     """
-    from equipoise.plot.intervals import new_axes
-
-    axes = new_axes(6.0, 4.2) if ax is None else ax
-    details = details_of(result.details, EffectDetails)
+    axes, details = _begun(result, ax, (6.0, 4.2))
     effect, predicted = np.array(details.tau), np.array(details.tau_f)
     reach = [*effect, *predicted]
     pad = 0.15 * (max(reach) - min(reach)) or 0.1
     low, high = min(reach) - pad, max(reach) + pad
     axes.plot([low, high], [low, high], color=RAW, lw=0.8, zorder=0, gid="effects-diagonal")
     detected = {f.group for f in result.findings if f.decision == "detected"}
-    named = len(details.group) <= MOST_NAMED
+    floor, top = low, high
+    bars = []
     for k, group in enumerate(details.group):
         ends = details.tau_ci[k]
         bar = [low if ends[0] is None else ends[0], high if ends[1] is None else ends[1]]
+        floor, top = min(floor, *bar), max(top, *bar)
+        bars.append(bar)
         colour = DETECTED if group in detected else PRIOR
         x = predicted[k]
         axes.plot([x, x], bar, color=colour, lw=1.0, gid=f"effect-{k}-interval")
         axes.plot(x, effect[k], "o", color=colour, ms=4, gid=f"effect-{k}")
-        if named:
+    if len(details.group) <= MOST_NAMED:
+        width, height = PHONE_PANEL if narrow() else PANEL
+        upward = np.column_stack([effect, bars])
+        points = np.column_stack(
+            [(predicted - low) / (high - low) * width, (upward - floor) / (top - floor) * height]
+        )
+        names = [shortened(group_words(group, result.words), 24) for group in details.group]
+        for k, place in enumerate(_label_places(points, names, (width, height))):
             axes.annotate(
-                shortened(group, 24),
-                (x, effect[k]),
-                xytext=(4, 3),
+                names[k],
+                (predicted[k], effect[k]),
+                xytext=place,
                 textcoords="offset points",
                 fontsize="x-small",
                 parse_math=False,
+                gid=f"effect-{k}-name",
             )
     axes.set_xlim(low, high)
     axes.set_xlabel("predicted effect of the group")
     axes.set_ylabel("effect in the group")
     return axes
+
+
+def _label_places(
+    points: FloatArray, names: Sequence[str], size: tuple[float, float]
+) -> list[tuple[float, float]]:
+    """Return where names stand beside their points, in points of print, without covering another.
+
+    `points` has places across, upward, and of the ends of the interval. From the leftmost point on,
+    each name takes the nearest line, right or left of its point, where it covers no other name and,
+    if there is such a line, no other interval.
+    """
+    taken: list[tuple[float, float, float]] = []
+    places: dict[int, tuple[float, float]] = {}
+    lines = [3.0 + LINE * line for line in sorted(range(-len(names), len(names) + 1), key=abs)]
+    for k in np.argsort(points[:, 0], kind="stable"):
+        x, y = points[k, :2]
+        long = LETTER * len(names[k])
+        starts = [at for at in (x + 4.0, x - 4.0 - long) if 0.0 <= at <= size[0] - long] or [
+            min(max(x + 4.0, 0.0), size[0] - long)
+        ]
+        inside = [(at, y + dy) for dy in lines for at in starts if 0 <= y + dy <= size[1] - LINE]
+        free = [
+            (at, line)
+            for at, line in inside
+            if all(abs(line - v) >= LINE or at >= end or at + long <= u for u, end, v in taken)
+        ]
+        across, _, low, high = np.delete(points, k, axis=0).T
+        clear = [
+            (at, line)
+            for at, line in free[: 2 * CLOSE]
+            if not np.any(
+                (at < across) & (across < at + long) & (low < line + LINE) & (line < high)
+            )
+        ]
+        at, line = (clear or free or inside or [(starts[0], y + 3.0)])[0]
+        taken.append((at, at + long, line))
+        places[int(k)] = (at - x, line - y)
+    return [places[k] for k in range(len(names))]
 
 
 def correction_prices(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes":
@@ -199,8 +265,6 @@ def correction_prices(result: "AuditResult", *, ax: "Axes | None" = None) -> "Ax
         a rule (larger points change more of them), else in personal accuracy, the fall of the mean
         squared error. Bars are intervals of 95%, or two standard errors.
     """
-    from equipoise.plot.intervals import new_axes
-
     entries = _costs(result)
     if not entries:
         raise InvalidParameterError("`correction_prices` needs at least two tested groups.")
@@ -251,8 +315,6 @@ def evaluation_bars(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes
         Bars are root mean squares of the remaining errors without sampling noise, whiskers their
         spread between repeats; the recommended rule is filled.
     """
-    from equipoise.plot.intervals import new_axes
-
     details = details_of(result.details, EffectDetails)
     found, advice = details.evaluation, details.recommended
     if found is None or advice is None:
@@ -318,10 +380,7 @@ def effect_spread(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes":
     -------
     matplotlib.axes.Axes
     """
-    from equipoise.plot.intervals import new_axes
-
-    axes = new_axes(8.5, 2.4) if ax is None else ax
-    details = details_of(result.details, EffectDetails)
+    axes, details = _begun(result, ax, (8.5, 2.4))
     errors = np.array(details.B)
     mean, sd = details.prior_mean or 0.0, details.prior_sd or 0.0
     raw = float(errors.std())
@@ -383,8 +442,6 @@ def paper_densities(
         The spread is that between groups and twice the sampling variance; `effect_spread` takes the
         noise out.
     """
-    from equipoise.plot.intervals import new_axes
-
     found = _published(result)
     axes = new_axes(6.0, 3.2) if ax is None else ax
     curves = {"": found[f"{of}_density"]}
@@ -421,8 +478,6 @@ def paper_statistics(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axe
     -------
     matplotlib.axes.Axes
     """
-    from equipoise.plot.intervals import new_axes
-
     values = np.concatenate([np.asarray(one) for one in _published(result)["statistics"]])
     axes = new_axes(6.0, 3.2) if ax is None else ax
     reach = max(4.0, float(np.abs(values).max()))

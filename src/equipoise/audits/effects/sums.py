@@ -295,6 +295,7 @@ def _needs(
             counted=counted,
             by=by,
             order=3,
+            powers=[k for k, name in enumerate(names) if k == 0 or name == "w"],
         )
         if slope_names:
             values = [Quantity(name, detail, known[name]) for name in slope_names]

@@ -32,6 +32,7 @@ from scipy import optimize, special
 from equipoise._checks import check_finite, check_fraction, check_option
 from equipoise._typing import AnyArray, Correction, CorrectionChoice, FloatArray
 from equipoise.exceptions import ConvergenceError, InvalidParameterError
+from equipoise.stats.inversion import Bracket, crossing
 from equipoise.stats.summary import summary_table
 
 __all__ = [
@@ -372,7 +373,7 @@ def _minimum(
     b: FloatArray,
     s: FloatArray,
 ) -> float:
-    """Minimise over the variance between groups: a grid against several minima, then Brent."""
+    """Minimise over the variance between groups: a grid against several minima, then the slope."""
     top = float(max(np.max(b**2), np.ptp(b) ** 2)) + float(np.min(s)) ** 2
     grid = np.concatenate([[0.0], np.geomspace(1e-6 * float(np.min(s)) ** 2, top, 80)])
     value = function(grid)
@@ -380,18 +381,13 @@ def _minimum(
     if k == 0:
         return 0.0
     low, high = grid[k - 1], grid[min(k + 1, len(grid) - 1)]
-    found = optimize.minimize_scalar(
-        lambda x: float(function(np.array([x]))[0]),
-        bounds=(low, high),
-        method="bounded",
-        options={"xatol": 1e-10 * top},
-    )
+    ends = slope(np.array([low, high]))
+    if not ends[0] < 0.0 < ends[1]:
+        return float(grid[k])
     # Values tell half of the digits, the slope tells all: rows summed in another order agree.
-    near = found.x * np.array([1.0 - 1e-5, 1.0 + 1e-5])
-    ends = slope(near)
-    if ends[0] < 0.0 < ends[1]:
-        return float(optimize.brentq(lambda x: float(slope(np.array([x]))[0]), *near, xtol=1e-300))
-    return float(found.x)
+    inside = Bracket(np.array([low]), ends[:1], np.array([high]), ends[1:])
+    near_zero = 1e-14 * float(np.abs(ends).max())
+    return float(crossing(lambda x, _: slope(x), inside, tolerance=near_zero)[0])
 
 
 def _posterior_mean(b: FloatArray, s: FloatArray, prior: MixingPrior) -> FloatArray:

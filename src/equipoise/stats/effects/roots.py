@@ -483,11 +483,12 @@ class LinearRoots:
         0.91
         """
         b = np.zeros(len(self.weight))
-        sides, arms = self._sides(b)
+        arms = self._arms(b, self._every)
+        sides = arm_sides(arms, binary=self.binary)
         links = None
         if moments.cross is not None:
             links = Links.between(
-                arms.reshape(-1), _side_cross(moments, tested, self._direction(b))
+                arms.reshape(-1), _side_cross(moments, tested, self._direction(b, self._every))
             )
         found = _contrasts(sides, self.weight, links)
         value = self.numerator.value
@@ -516,7 +517,8 @@ class LinearRoots:
             Positive when predictions are too high.
         """
         rest, variance = self._rest(bias=bias)
-        return self._law(rest + np.asarray(null, np.float64), self._every, variance).root()
+        b = rest + np.asarray(null, np.float64)
+        return self._law(b, self._every, variance, self._pools()).root()
 
     def interval(self, critical: float, *, bias: bool = False) -> tuple[FloatArray, FloatArray]:
         """Errors, or biases, that are not rejected.
@@ -533,9 +535,10 @@ class LinearRoots:
         low, high : array of shape (T,)
         """
         rest, variance = self._rest(bias=bias)
+        pools = self._pools()
 
         def root(null: FloatArray, which: IntArray, tail: int) -> FloatArray:  # noqa: ARG001
-            return self._law(null + rest[which], which, variance[which]).root()
+            return self._law(null + rest[which], which, variance[which], pools).root()
 
         ends = np.full(len(rest), np.inf)
         return invert(
@@ -544,7 +547,7 @@ class LinearRoots:
 
     def se(self, *, bias: bool = False) -> FloatArray:
         """Standard errors of the errors, or of the biases."""
-        law = self._law(self.error, self._every, self._rest(bias=bias)[1])
+        law = self._law(self.error, self._every, self._rest(bias=bias)[1], self._pools())
         return np.asarray(law.se / self.denominator.value)
 
     def df(self, *, bias: bool = False) -> FloatArray:
@@ -552,7 +555,7 @@ class LinearRoots:
         rest, variance = self._rest(bias=True)
         if not bias:
             rest, variance = self.error, np.zeros(len(rest))
-        return self._law(rest, self._every, variance).df
+        return self._law(rest, self._every, variance, self._pools()).df
 
     @property
     def error(self) -> FloatArray:
@@ -568,20 +571,28 @@ class LinearRoots:
     def _every(self) -> IntArray:
         return np.arange(len(self.weight))
 
-    def _direction(self, b: FloatArray) -> FloatArray:
+    def _direction(self, b: FloatArray, which: IntArray) -> FloatArray:
         """Influence on U - b D of the quantities in each cell, times the size of the arm."""
         n_cells = self.numerator.gradient.shape[1]
-        size = self.sums.first[:, 0].reshape(-1, n_cells // 2, 2).sum(axis=1)
-        gradient = self.numerator.gradient - b[:, None, None] * self.denominator.gradient
+        size = self.sums.first[:, 0].reshape(-1, n_cells // 2, 2).sum(axis=1)[which]
+        moved = b[:, None, None] * self.denominator.gradient[which]
+        gradient = self.numerator.gradient[which] - moved
         return np.asarray(gradient * np.tile(size, n_cells // 2)[:, :, None])
 
-    def _sides(self, b: FloatArray) -> tuple[Contrast, UnitSums]:
-        """Arms of each group as sides, at hypothesised errors."""
-        direction = self._direction(b)
+    def _arms(self, b: FloatArray, which: IntArray) -> UnitSums:
+        """Sums of the arms of the groups numbered `which`, at hypothesised errors."""
+        direction = self._direction(b, which)
         n_groups, n_cells, p = direction.shape
-        cells = self.sums.along(direction.reshape(-1, p))
-        arms = cells.reshape(n_groups, n_cells // 2, 2).sum(axis=1)
-        return arm_sides(arms, binary=self.binary), arms
+        cells = (which[:, None] * n_cells + np.arange(n_cells)).ravel()
+        found = self.sums[cells].along(direction.reshape(-1, p))
+        return found.reshape(n_groups, n_cells // 2, 2).sum(axis=1)
+
+    def _pools(self) -> tuple["_Pool", "_Pool"]:
+        """Shapes of the two arms over all groups, as functions of the hypothesised error."""
+        grid = _Grid.around(float(np.abs(self.error).max(initial=0.0)))
+        every = [self._arms(np.full(len(self.weight), b), self._every) for b in grid.points]
+        arms = UnitSums.stack(every, axis=-2)
+        return _Pool.of(grid, arms[..., 0]), _Pool.of(grid, arms[..., 1])
 
     def _rest(self, *, bias: bool) -> tuple[FloatArray, FloatArray]:
         """Error of the other groups, and its variance; zero for the error itself."""
@@ -595,12 +606,21 @@ class LinearRoots:
         spread = others[:, 0, 0] - 2 * rest * others[:, 0, 1] + rest**2 * others[:, 1, 1]
         return rest, quotient(np.maximum(spread, 0.0), below**2)
 
-    def _law(self, b: FloatArray, which: IntArray, rest_variance: FloatArray) -> ContrastLaw:
+    def _law(
+        self,
+        b: FloatArray,
+        which: IntArray,
+        rest_variance: FloatArray,
+        pools: tuple["_Pool", "_Pool"],
+    ) -> ContrastLaw:
         """Law of U - b D, for the groups numbered `which`."""
-        whole = self.error
-        whole[which] = b
-        sides, _ = self._sides(whole)
-        own = sides.sum()[which]
+        control, treated = (pool.at(b) for pool in pools)
+        shape = Shape(
+            variance=np.stack([control.variance, treated.variance], axis=-1),
+            skewness=np.stack([control.skewness, treated.skewness], axis=-1),
+            n=np.stack([control.n, treated.n], axis=-1),
+        )
+        own = arm_sides(self._arms(b, which), shape=shape, binary=self.binary).sum()
         d = self.denominator.value[which]
         rest = Contrast.constant(np.zeros(len(b)), se=d * np.sqrt(rest_variance))
         law = contrast_law(own + rest)
@@ -876,24 +896,7 @@ class RelativeRoots:
     def _law(self, b: FloatArray, which: IntArray, rest_variance: FloatArray) -> ContrastLaw:
         """Law of N - M, which is zero when the error is b."""
         grid = _Grid.of(self.control)
-        sides = self.control[:, None].along(grid.directions)
-        n2, n3 = sides.n**2, sides.n**3
-        variance = quotient(
-            grid.at(b, np.nansum(n2 * sides.scatter, axis=0)),
-            np.sum(n2[:, 0] * sides.variance_factor[:, 0]),
-            0.0,
-        )
-        third = quotient(
-            grid.at(b, np.nansum(n3 * sides.third_scatter, axis=0)),
-            np.sum(n3[:, 0] * sides.third_factor[:, 0]),
-            0.0,
-        )
-        variance = np.maximum(variance, 0.0)
-        shape = Shape(
-            variance=variance,
-            skewness=quotient(third, variance**1.5),
-            n=np.full(len(b), sides.n[:, 0].sum()),
-        )
+        shape = _Pool.of(grid, self.control[:, None].along(grid.directions)).at(b)
         control = self.control[which]
         level = control.along(_OUTCOME).mean
         observed = self.treated.along(_OUTCOME)
@@ -921,7 +924,10 @@ class _Grid:
     @classmethod
     def of(cls, control: QuantitySums) -> "_Grid":
         total = control.first.sum(axis=0)
-        typical = total[2] / total[1] if total[1] else 0.0
+        return cls.around(total[2] / total[1] if total[1] else 0.0)
+
+    @classmethod
+    def around(cls, typical: float) -> "_Grid":
         return cls(points=np.array([-1.0, 0.0, 1.0, 2.0]) * (abs(typical) or 1.0))
 
     @property
@@ -937,13 +943,54 @@ class _Grid:
         return np.asarray(np.sum(np.stack(weight, axis=-1) * values, axis=-1))
 
 
-def arm_sides(arms: UnitSums, *, binary: bool = False) -> Contrast:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Pool:
+    """Shape of an arm over all groups as a function of the hypothesised error.
+
+    Every group is taken at the error of the one that is tested, so that the law of a group does not
+    depend on what is asked of the others. `variance` and `third` are sums at the points of a grid.
+    """
+
+    grid: _Grid
+    variance: FloatArray
+    third: FloatArray
+    factors: tuple[float, float]
+    n: float
+
+    @classmethod
+    def of(cls, grid: _Grid, sides: UnitSums) -> "_Pool":
+        """From sides of shape (groups, points)."""
+        n2, n3 = sides.n**2, sides.n**3
+        return cls(
+            grid=grid,
+            variance=np.nansum(n2 * sides.scatter, axis=0),
+            third=np.nansum(n3 * sides.third_scatter, axis=0),
+            factors=(
+                float(np.sum(n2[:, 0] * sides.variance_factor[:, 0])),
+                float(np.sum(n3[:, 0] * sides.third_factor[:, 0])),
+            ),
+            n=float(sides.n[:, 0].sum()),
+        )
+
+    def at(self, b: FloatArray) -> Shape:
+        """Shape at each error."""
+        variance = quotient(self.grid.at(b, self.variance), self.factors[0], 0.0)
+        third = quotient(self.grid.at(b, self.third), self.factors[1], 0.0)
+        variance = np.maximum(variance, 0.0)
+        return Shape(
+            variance=variance, skewness=quotient(third, variance**1.5), n=np.full(len(b), self.n)
+        )
+
+
+def arm_sides(arms: UnitSums, *, shape: Shape | None = None, binary: bool = False) -> Contrast:
     """Means of the arms of each group, with the shape of an arm over all groups.
 
     Parameters
     ----------
     arms : UnitSums
         Of shape (..., G, 2); outcomes have opposite signs in the two arms.
+    shape : Shape, optional
+        Of the arms, of the same shape; by default pooled over the groups.
     binary : bool, default False
         Whether outcomes are 0/1.
 
@@ -970,11 +1017,11 @@ def arm_sides(arms: UnitSums, *, binary: bool = False) -> Contrast:
     [[0.14, 0.25]]
     """
     doubt = _EVENTS if binary else _VALUES
-    pool = pooled_shape(arms, axis=-2)
+    pool = pooled_shape(arms, axis=-2).expand(-2) if shape is None else shape
     other = Shape(
         variance=pool.variance[..., ::-1], skewness=-pool.skewness[..., ::-1], n=pool.n[..., ::-1]
     )
-    shape = _doubted(pool, other, doubt).expand(-2)
+    shape = _doubted(pool, other, doubt)
     sides = side_contrast(arms, shape)
     units = doubt.events * (1.0 + shape.skewness**2)
     least = quotient(units, units + arms.n) * shape.variance * np.nan_to_num(arms.share(2))

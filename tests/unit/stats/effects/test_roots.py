@@ -5,7 +5,9 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
 
+from equipoise.stats.effects.errors import effect_moments, group_errors
 from equipoise.stats.effects.roots import (
+    LinearRoots,
     RelativeRoots,
     adjusted_effect_contrasts,
     bias_contrasts,
@@ -254,3 +256,28 @@ def difference_like(u, arm, group):
     y = np.where(arm == 0, u, -u)
     rows = np.column_stack([np.ones(len(y)), y, np.zeros(len(y))])
     return difference_contrasts(QuantitySums.from_rows(rows, 2 * group + arm)).error
+
+
+def test_the_law_of_a_group_does_not_depend_on_what_is_asked_of_the_others():
+    y, arm, group, _ = experiment(n_groups=4, n=60)
+    y = y + 4.0 * (1 + group)
+    f = 1.0 + 0.2 * (np.arange(len(y)) % 7)
+    errors = group_errors(
+        effect_moments(y, arm, f, group, measure="relative", collapse="control"),
+        measure="relative",
+        collapse="control",
+    )
+    roots = LinearRoots.of(
+        errors.moments,
+        errors.tested,
+        errors.numerator,
+        errors.denominator,
+        weight=errors.weight.value,
+        covariance=errors.covariance,
+    )
+    for bias in (False, True):
+        low, high = roots.interval(CRITICAL, bias=bias)
+        assert_allclose(roots.root(low, bias=bias), CRITICAL, rtol=1e-7)
+        assert_allclose(roots.root(high, bias=bias), -CRITICAL, rtol=1e-7)
+        alone = roots.root(np.where(np.arange(4) == 2, low, 0.0), bias=bias)
+        assert_allclose(alone[2], CRITICAL, rtol=1e-7)
