@@ -58,10 +58,14 @@ def _tree() -> dict[int, list[str]]:
     return kept
 
 
+SEEN: dict[int, int] = {}
+"""Ticks of every process that was ever looked at: idle workers end, and take theirs along."""
+
+
 def _cpu() -> float:
     """CPU seconds of the tree, those of workers that have ended included."""
-    ticks = sum(int(value) for fields in _tree().values() for value in fields[11:15])
-    return ticks / os.sysconf("SC_CLK_TCK")
+    SEEN.update({pid: int(fields[11]) + int(fields[12]) for pid, fields in _tree().items()})
+    return sum(SEEN.values()) / os.sysconf("SC_CLK_TCK")
 
 
 def _peak_mb() -> float:
