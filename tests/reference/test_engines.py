@@ -99,6 +99,10 @@ CASES = {
         {"group": "race", **SCORE},
         lambda audit: audit.predictive_parity(rng=1),
     ),
+    "predictive parity of counted rows": (
+        {"group": ["sex", "veteran"], "count": "copies", **SCORE},
+        lambda audit: audit.predictive_parity(rng=1),
+    ),
     "predictive parity of users": (
         {"group": "race", "cluster": "user", **SCORE},
         lambda audit: audit.predictive_parity(unit="cluster", rng=1),
@@ -302,7 +306,14 @@ def test_a_fitted_candidate_predicts_in_the_partitions(monkeypatch, apart):
         assert found.ci.low == pytest.approx(other.ci.low, abs=0.01)
 
 
-@pytest.mark.parametrize("case", ["predictive parity of users with counts", "marginal outcome"])
+@pytest.mark.parametrize(
+    "case",
+    [
+        "predictive parity of users with counts",
+        "predictive parity of counted rows",
+        "marginal outcome",
+    ],
+)
 def test_binned_scores_agree(case, spark_rows, monkeypatch):
     monkeypatch.setattr(score_sample, "EXACT_ROWS", 100)
     monkeypatch.setattr(score_sample, "N_BINS", 64)
