@@ -52,8 +52,20 @@ def on_files(files, config):
 
 
 def on_post_page(output, page, config):
-    """Let the keyboard reach what scrolls."""
-    return re.sub(r"<pre\b", '<pre tabindex="0"', output)
+    """Let the keyboard reach what scrolls, and name what the theme leaves without a name."""
+    return _named(re.sub(r"<pre\b", '<pre tabindex="0"', output))
+
+
+def on_post_template(output_content, template_name, config):
+    """Name the same on the page that is shown for a wrong address."""
+    return _named(output_content)
+
+
+def _named(page):
+    page = re.sub(r'(<div class="md-search"[^>]*role="dialog")', r'\1 aria-label="Search"', page)
+    for name in ("drawer", "search"):
+        page = page.replace(f'id="__{name}"', f'id="__{name}" aria-label="Open the {name}"')
+    return page
 
 
 def on_page_content(content, page, config, files):

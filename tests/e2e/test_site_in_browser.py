@@ -24,7 +24,7 @@ INHERIT: {ROOT / "mkdocs.yml"}
 docs_dir: {ROOT / "docs"}
 hooks: [{ROOT / "docs" / "hooks.py"}]
 strict: false
-plugins: []
+plugins: [search]
 nav: [index.md, metrics.md, guide/plans.md, methods/empirical_likelihood.md, tutorials/hiring.md]
 """
     (folder / "mkdocs.yml").write_text(settings, encoding="utf-8")

@@ -15,7 +15,7 @@ from equipoise.cli.files import write_all
 from equipoise.exceptions import ResourceError
 from equipoise.plans.answer import answer
 from equipoise.plans.baseline import growth_words
-from equipoise.plans.dossier import Dossier
+from equipoise.plans.dossier import Check, Dossier
 from equipoise.plans.gate import junit_xml
 from equipoise.plans.plan import Plan, PlannedCheck
 from equipoise.plans.run import execute
@@ -102,7 +102,7 @@ def deliver(
 
         texts[output] = html_report(dossier)
     lost = None
-    since = "" if grown is None else growth_words(grown)
+    since = "" if grown is None else growth_words(grown, dossier)
     try:
         text = (
             results if json_file == STDOUT else findings(dossier, quiet=quiet, every=every) + since
@@ -117,6 +117,10 @@ def deliver(
         typer.echo(f"wrote {', '.join(map(str, texts))}", err=True)
 
 
+def _heading(check: Check, width: int) -> str:
+    return textwrap.fill(f"{check.id}: {wording.question_words(check.result)}", width)
+
+
 def findings(dossier: Dossier, *, quiet: bool, every: bool = False) -> str:
     """Return what a run prints: the answer, and unless `quiet` a table for each check.
 
@@ -128,7 +132,7 @@ def findings(dossier: Dossier, *, quiet: bool, every: bool = False) -> str:
         return paragraph
     rule = "=" * width
     parts = [paragraph + "\n"] + [
-        f"{rule}\n{check.id}: {wording.question_words(check.result)}\n{rule}\n"
+        f"{rule}\n{_heading(check, width)}\n{rule}\n"
         f"{table(check.result, most=ALL if every else MOST, more=REST)}\n\n"
         for check in dossier.checks
     ]

@@ -3,7 +3,10 @@
 from equipoise.audits.disparity.earlier import GapPair, gaps_since
 from equipoise.exceptions import InvalidParameterError
 from equipoise.plans.dossier import Dossier
-from equipoise.results.formats import number, p_value, shortened
+from equipoise.results.formats import number, p_value
+from equipoise.results.result import AuditResult
+from equipoise.results.sentences import known_group_words, points
+from equipoise.results.wording import gap_size, in_points
 
 __all__ = ["growth_since", "growth_words"]
 
@@ -53,16 +56,21 @@ def growth_since(now: Dossier, before: Dossier) -> dict[str, tuple[GapPair, ...]
     return {name: pairs for name, pairs in grown.items() if pairs}
 
 
-def growth_words(grown: dict[str, tuple[GapPair, ...]]) -> str:
+def growth_words(grown: dict[str, tuple[GapPair, ...]], now: Dossier) -> str:
     """Say which gaps grew, a line for each."""
     if not grown:
         return "Since the baseline: no gap is shown to have grown.\n"
     return "".join(
-        f"Since the baseline, {name}: the gap of {shortened(pair.group)} grew from"
-        f" {number(pair.old)} to {number(pair.new)} (p {p_value(pair.p_value)}).\n"
-        for name, pairs in grown.items()
-        for pair in pairs
+        f"Since the baseline, {check.id}: the gap of {known_group_words(pair.group, check.result)}"
+        f" grew from {_sizes(pair, check.result)} (p {p_value(pair.p_value)}).\n"
+        for check in now.checks
+        for pair in grown.get(check.id, ())
     )
+
+
+def _sizes(pair: GapPair, result: AuditResult) -> str:
+    old = points(pair.old) if in_points(result) else number(pair.old)
+    return f"{old} to {gap_size(pair.new, result)}"
 
 
 def _digests(dossier: Dossier) -> list[str]:

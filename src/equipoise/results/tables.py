@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ALL", "MOST", "footnotes", "html_table", "table", "text_width"]
 
-WIDTH, WIDEST = 80, 160
+WIDTH, NARROWEST, WIDEST = 80, 40, 160
 MOST = 20
 """Lines of one table; a result with more findings prints the ones that a reader looks for."""
 
@@ -56,7 +56,7 @@ def text_width() -> int:
     """Return how wide text is written: as the terminal, and 80 columns where there is none."""
     if sys.stdout is None or not sys.stdout.isatty():
         return WIDTH
-    return min(max(shutil.get_terminal_size((WIDTH, 24)).columns, 60), WIDEST)
+    return min(max(shutil.get_terminal_size((WIDTH, 24)).columns, NARROWEST), WIDEST)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

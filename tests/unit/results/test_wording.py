@@ -206,7 +206,7 @@ def test_text_is_as_wide_as_the_terminal_and_80_columns_without_one(monkeypatch)
     monkeypatch.setenv("COLUMNS", "120")
     assert "race=African-American & sex=Male & age=a " in table(audit)
     monkeypatch.setenv("COLUMNS", "20")
-    assert text_width() == 60
+    assert text_width() == 40
 
 
 def test_no_name_is_broken_inside_a_word():
