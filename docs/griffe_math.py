@@ -5,7 +5,7 @@ import re
 import griffe
 
 ROLE = re.compile(r":math:`([^`]+)`")
-BLOCK = re.compile(r"^( *)\.\. math::\n\n?((?:\1 +.*\n|\n)+)", re.MULTILINE)
+BLOCK = re.compile(r"^( *)\.\. math::(.*\n(?:\1 +.*\n|\n)*)", re.MULTILINE)
 CITATION = re.compile(r"^\.\. (\[\d+\]) ", re.MULTILINE)
 MARK = re.compile(r"(\[\d+\])_")
 

@@ -76,7 +76,10 @@ def on_page_content(content, page, config, files):
 def _formula(match):
     display = "block" if match[1] == "div" else "inline"
     text = " ".join(html.unescape(match[2]).split())
-    return convert(text, display=display)
+    drawn = convert(text, display=display)
+    # A long formula scrolls in its own frame: a phone does not scroll the page.
+    frame = '<div class="formula" tabindex="0" role="group" aria-label="Formula">'
+    return f"{frame}{drawn}</div>" if display == "block" else drawn
 
 
 def on_page_markdown(markdown, page, config, files):

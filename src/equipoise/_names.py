@@ -1,9 +1,12 @@
 """The name of a group, which knows the columns and labels it is made of."""
 
+import re
 from collections.abc import Iterable
 from typing import Self
 
-__all__ = ["GroupName"]
+__all__ = ["GroupName", "bin_label", "label_order"]
+
+_BIN = re.compile(r"(?P<sign><|>=)?(?P<number>-?\d+(\.\d+)?(e[+-]\d+)?)( to <.*)?")
 
 
 class GroupName(str):
@@ -34,3 +37,27 @@ class GroupName(str):
 
     def __getnewargs__(self) -> tuple[tuple[tuple[str, str], ...]]:  # type: ignore[override]
         return (self.parts,)
+
+
+def bin_label(low: float | None, high: float | None) -> str:
+    """Write the numbers from `low` to below `high` as a label; one of them may be open."""
+    if high is None:
+        return f">={low:g}"
+    return f"<{high:g}" if low is None else f"{low:g} to <{high:g}"
+
+
+def label_order(label: str) -> tuple[int, float, int, str]:
+    """Return what a label is sorted by: numbers and bins by size, before other words.
+
+    Examples
+    --------
+    >>> sorted([">=45", "25 to <45", "<25"], key=label_order)
+    ['<25', '25 to <45', '>=45']
+    >>> sorted(["10", "9", "other"], key=label_order)
+    ['9', '10', 'other']
+    """
+    found = _BIN.fullmatch(label)
+    if found is None:
+        return 1, 0.0, 0, label
+    side = {"<": -1, None: 0, ">=": 1}[found["sign"]]
+    return 0, float(found["number"]), side, label

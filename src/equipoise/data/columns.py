@@ -8,6 +8,7 @@ import narwhals as nw
 import numpy as np
 
 from equipoise._checks import LARGEST, nearest, quoted
+from equipoise._names import bin_label
 from equipoise.data.duckdb import CsvWords
 from equipoise.data.frame import has_nan, open_frame
 from equipoise.data.groups import label_of
@@ -375,10 +376,10 @@ class RoleColumns:
             return self.key(column)
         cuts = list(self.roles.bins[column])
         value = nw.col(column).cast(nw.Float64)
-        label = nw.lit(f">={cuts[-1]:g}")
+        label = nw.lit(bin_label(cuts[-1], None))
         for low, high in reversed(list(zip([None, *cuts[:-1]], cuts, strict=True))):
-            name = f"<{high:g}" if low is None else f"{low:g} to <{high:g}"
-            label = nw.when(value < high).then(nw.lit(name)).otherwise(label)
+            name = nw.lit(bin_label(low, high))
+            label = nw.when(value < high).then(name).otherwise(label)
         return nw.when(~self.is_missing(column)).then(label)
 
     def explain(self, needs: Needs) -> NoReturn:

@@ -9,6 +9,7 @@ from equipoise.exceptions import InvalidParameterError
 from equipoise.plot.intervals import NARROW, narrow, new_axes
 from equipoise.results.details import details_of
 from equipoise.results.formats import shortened
+from equipoise.results.sentences import group_words, known_group_words
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -102,7 +103,7 @@ def improvement_plane(result: "AuditResult", *, ax: "Axes | None" = None) -> "Ax
     centre = np.array(details.splits[middle]["accuracy"][0][:2])
     axes.axvline(centre[0], color=GREY, lw=0.5, alpha=0.6)
     axes.axhline(centre[1], color=GREY, lw=0.5, alpha=0.6)
-    first, second = details.groups[:2]
+    first, second = (known_group_words(name, result) for name in details.groups[:2])
     axes.set_xlabel(f"{details.noun}, {shortened(first, 40)}", parse_math=False)
     axes.set_ylabel(f"{details.noun}, {shortened(second, 40)}", parse_math=False)
     axes.legend(loc="best", frameon=False, fontsize="small")
@@ -146,7 +147,7 @@ def split_p_values(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes"
             color=COLOURS[k % len(COLOURS)],
             ms=4,
             lw=0.8,
-            label=_criterion_label(finding),
+            label=_criterion_label(finding, result),
         )
     level = result.alpha / 2 if len(splits) > 1 else result.alpha
     words = "alpha / 2 (median)" if len(splits) > 1 else "alpha"
@@ -160,9 +161,10 @@ def split_p_values(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes"
     return axes
 
 
-def _criterion_label(finding: "Finding") -> str:
+def _criterion_label(finding: "Finding", result: "AuditResult") -> str:
     """Name a requirement; what tells it from the others stands first, the legend cuts the rest."""
-    who = "gap" if finding.estimand.kind == "gap reduction" else finding.group
+    gap = finding.estimand.kind == "gap reduction"
+    who = "gap" if gap else group_words(finding.group, result.words)
     return shortened(f"{who}: {finding.estimand.noun}", 40)
 
 

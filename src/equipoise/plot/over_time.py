@@ -18,7 +18,7 @@ from equipoise.plot.intervals import (
 )
 from equipoise.results.details import details_of
 from equipoise.results.finding import Decision
-from equipoise.results.formats import interval, number, shortened
+from equipoise.results.formats import interval, number, short_points, shortened
 from equipoise.results.sentences import group_words, known_group_words
 
 if TYPE_CHECKING:
@@ -55,6 +55,9 @@ def changes(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes":
     before = {row["group"]: (row["gap_old"], row["gap_new"]) for row in details.changes}
     axes = new_axes(8.5, lines_height(len(shown))) if ax is None else ax
     across = axes.get_yaxis_transform()
+    told = result.words.metrics.get(details.metric)
+    rate = told is not None and told.event is not None
+    unit, write = (100.0, short_points) if rate else (1.0, number)
     for row, k in enumerate(shown):
         finding = result.findings[k]
         colour, marker = DECISION_STYLE[finding.decision]
@@ -71,16 +74,18 @@ def changes(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes":
                 gid=f"finding-{k}",
             )
             continue
+        old, new = unit * old, unit * new
         axes.plot([old, new], [row, row], color=colour, lw=1.8, gid=f"finding-{k}-interval")
         axes.plot(old, row, "o", mfc="#FFFFFF", mec=colour, ms=5.5, gid=f"finding-{k}-before")
         axes.plot(new, row, marker, color=colour, ms=5.5, gid=f"finding-{k}")
-        words = f"{number(finding.estimate)} {interval(finding.ci)}"
+        words = f"{write(finding.estimate)} {interval(finding.ci, write)}"
         beside_line(axes, row, words)
     null_line(axes, 0.0, range(len(shown)))
     names = [group_words(result.findings[k].group, result.words) for k in shown]
     name_lines(axes, [shortened(name, 48) for name in names])
     reference = known_group_words(details.reference, result)
-    words = f"{details.metric} gap to {reference}, before and after"
+    noun = details.metric if told is None else told.noun
+    words = f"{noun} gap to {reference}{', percentage points' if rate else ''}, before and after"
     if len(shown) < len(moved):
         words += f"\n{len(shown)} of {len(moved)} groups; the others are in the table"
     axes.set_xlabel(words, parse_math=False)
@@ -134,7 +139,9 @@ def _panels(count: int) -> "list[Axes]":
     from matplotlib.figure import Figure
 
     size = max(count, 1)
-    figure = Figure(figsize=(NARROW if narrow() else 8.5, 0.9 + 1.55 * size), layout="constrained")
+    figure = Figure(
+        figsize=(NARROW if narrow() else 8.5, 0.9 + max(1.55 * size, 2.3)), layout="constrained"
+    )
     return list(figure.subplots(size, 1, sharex=True, squeeze=False)[:, 0])
 
 
@@ -144,7 +151,7 @@ def _panel(axes: "Axes", k: int, result: "AuditResult", details: MonitorDetails)
     colour, _ = DECISION_STYLE[finding.decision]
     at = range(len(details.batches))
     name = shortened(group_words(finding.group, result.words), 24)
-    axes.set_ylabel(f"{name}\n{finding.estimand}", fontsize="small", parse_math=False)
+    axes.set_ylabel(f"{name}\n{finding.estimand.words}", fontsize="small", parse_math=False)
     axes.axhline(0.0, color="#444444", lw=0.8, zorder=0)
     if details.margin:
         axes.axhspan(-details.margin, details.margin, color="#009E73", alpha=0.12, lw=0)

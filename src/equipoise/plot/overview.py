@@ -60,7 +60,8 @@ def overview(results: Sequence["AuditResult"]) -> "Figure":
     if narrow():
         size, shape = (NARROW, high * len(results)), (len(results), 1)
     else:
-        size, shape = (2.4 + 2.3 * len(results), high), (1, len(results))
+        # One panel is not drawn larger than two: the page stretches a picture to its width.
+        size, shape = (max(2.4 + 2.3 * len(results), 7.0), high), (1, len(results))
     figure = Figure(figsize=size, layout="constrained")
     panels = figure.subplots(*shape, sharey=True, squeeze=False).ravel()
     for number, (panel, result) in enumerate(zip(panels, results, strict=True)):

@@ -24,7 +24,7 @@ from equipoise.results.finding import Finding
 from equipoise.results.question import load
 from equipoise.results.result import AuditResult
 from equipoise.results.sentences import share, whole_group_words
-from equipoise.results.tables import footnotes
+from equipoise.results.tables import footnotes, in_order
 
 __all__ = ["html_report"]
 
@@ -117,7 +117,7 @@ def _view(check: Check) -> dict[str, Any]:
     _, notes = footnotes(result)
     shown = outcome(result)
     # What is told beside a finding has a table of its own.
-    told = replace(result, findings=result.lines)
+    told = replace(result, findings=tuple(in_order(result.lines)))
     columns = _columns(told)
     return {
         "check": check,

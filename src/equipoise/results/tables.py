@@ -12,6 +12,7 @@ from io import StringIO
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from equipoise._names import GroupName, label_order
 from equipoise.results.finding import Decision, Finding, Note
 from equipoise.results.formats import (
     count,
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
     from equipoise.results.result import AuditResult
 
-__all__ = ["ALL", "MOST", "footnotes", "html_table", "table", "text_width"]
+__all__ = ["ALL", "MOST", "footnotes", "html_table", "in_order", "table", "text_width"]
 
 WIDTH, NARROWEST, WIDEST = 80, 40, 160
 MOST = 20
@@ -311,13 +312,32 @@ def _compared(findings: Sequence[Finding]) -> list[str]:
     ]
 
 
+def in_order(findings: Sequence[Finding]) -> list[Finding]:
+    """Put the groups of the same columns in the order of their labels, bins and numbers by size.
+
+    Lines of one group, and findings that are no groups of people, stay where they are.
+    """
+    if _repeated(findings):
+        return list(findings)
+    blocks: dict[tuple[object, ...], int] = {}
+
+    def key(place: int) -> tuple[int, tuple[tuple[int, float, int, str], ...]]:
+        group = findings[place].group
+        parts = group.parts if isinstance(group, GroupName) else ()
+        block = (*(column for column, _ in parts), findings[place].estimand)
+        own = block if parts else (place,)
+        return blocks.setdefault(own, place), tuple(label_order(label) for _, label in parts)
+
+    return [findings[place] for place in sorted(range(len(findings)), key=key)]
+
+
 def _shown(result: "AuditResult", most: int, more: str) -> tuple["AuditResult", str]:
     """Return the result with the findings to print, and a sentence on the others.
 
     What was detected comes first where a group has one line; lines of one group stay together, and
     both keep the order of the findings: that of bins and of scores.
     """
-    findings = result.lines
+    findings = in_order(result.lines)
 
     def urgency(k: int) -> tuple[int, float, int]:
         p = findings[k].p_value

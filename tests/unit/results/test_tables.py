@@ -1,14 +1,17 @@
 """Tables in the terminal and in notebooks: order, units, names and headings."""
 
+import html
 import re
 
 import pytest
 
 import equipoise as eq
+from equipoise._names import GroupName
+from equipoise.report.html import html_report
 from equipoise.results.estimand import Estimand
 from equipoise.results.finding import Decision
-from equipoise.results.tables import html_table
-from support.specimens import finding, result
+from equipoise.results.tables import html_table, in_order
+from support.specimens import check, dossier, finding, result
 
 
 @pytest.fixture(scope="module")
@@ -96,3 +99,17 @@ def test_the_notebook_table_has_a_caption_and_headings_of_rows_and_columns(audit
     assert page.count("scope='row'") == 8
     assert ">44.8%</td>" in page
     assert ">+12.4</td>" in page
+
+
+def test_bins_and_numbers_stand_in_their_order_inside_their_column():
+    labels = [("race", "b"), ("race", "a"), ("age", "25 to <45"), ("age", "<25"), ("age", ">=45")]
+    labels += [("grade", "10"), ("grade", "9")]
+    lines = [finding(GroupName([pair]), 0.1, 0.05, 0.2) for pair in labels]
+    audit = result(findings=lines)
+    names = [f"{column}={label}" for column, label in labels]
+    order = [names[k] for k in (1, 0, 3, 2, 4, 6, 5)]
+    assert [f.group for f in in_order(lines)] == order
+    text = str(audit)
+    assert sorted(names, key=text.index) == order
+    page = html_report(dossier(check("disparity", audit)))
+    assert re.findall('data-group="([^"]*)"', page) == [html.escape(name) for name in order]

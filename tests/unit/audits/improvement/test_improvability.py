@@ -553,7 +553,7 @@ def test_pictures_show_planes_splits_and_deltas(result):
     axes = result.plot()
     assert len(axes.figure.axes) == 3
     plane, splits, deltas = axes.figure.axes
-    assert plane.get_xlabel() == "accuracy, race=a"
+    assert plane.get_xlabel() == "accuracy, race: a"
     assert len(splits.lines) == 4
     assert len(deltas.lines) >= 4
     axes.figure.canvas.draw()
@@ -570,8 +570,8 @@ def test_the_legend_of_splits_tells_requirements_apart(table):
     labels = [text.get_text() for text in legend.get_texts()]
     assert len(set(labels)) == len(labels)
     assert labels[:3] == [
-        "race=a: mean outcome among the selected",
-        "race=b: mean outcome among the selected",
+        "race: a: mean outcome among the selected",
+        "race: b: mean outcome among the selected",
         "gap: mean outcome among the selected",
     ]
 
