@@ -313,22 +313,30 @@ def _compared(findings: Sequence[Finding]) -> list[str]:
 
 
 def in_order(findings: Sequence[Finding]) -> list[Finding]:
-    """Put the groups of the same columns in the order of their labels, bins and numbers by size.
+    """Put bins and numbers in their order, where groups of the same columns stand by their letters.
 
-    Lines of one group, and findings that are no groups of people, stay where they are.
+    Any other order, a ranking for instance, is kept, and so are the lines of one group.
     """
+    ordered = list(findings)
     if _repeated(findings):
-        return list(findings)
-    blocks: dict[tuple[object, ...], int] = {}
+        return ordered
+    blocks: dict[tuple[object, ...], list[int]] = {}
+    for place, finding in enumerate(findings):
+        if isinstance(finding.group, GroupName):
+            columns = tuple(column for column, _ in finding.group.parts)
+            blocks.setdefault((columns, finding.estimand), []).append(place)
+    for places in blocks.values():
+        labels = [tuple(label for _, label in _parts(findings[k])) for k in places]
+        if labels != sorted(labels):
+            continue
+        own = sorted(places, key=lambda k: [label_order(v) for _, v in _parts(findings[k])])
+        for place, k in zip(places, own, strict=True):
+            ordered[place] = findings[k]
+    return ordered
 
-    def key(place: int) -> tuple[int, tuple[tuple[int, float, int, str], ...]]:
-        group = findings[place].group
-        parts = group.parts if isinstance(group, GroupName) else ()
-        block = (*(column for column, _ in parts), findings[place].estimand)
-        own = block if parts else (place,)
-        return blocks.setdefault(own, place), tuple(label_order(label) for _, label in parts)
 
-    return [findings[place] for place in sorted(range(len(findings)), key=key)]
+def _parts(finding: Finding) -> tuple[tuple[str, str], ...]:
+    return finding.group.parts if isinstance(finding.group, GroupName) else ()
 
 
 def _shown(result: "AuditResult", most: int, more: str) -> tuple["AuditResult", str]:

@@ -1,9 +1,14 @@
 """`init` guesses roles, says why, and writes a plan that can be read."""
 
+import re
 import tomllib
+from importlib.resources import files
+from typing import get_args
 
 import pytest
 
+from equipoise._typing import Template
+from equipoise.cli.init import template_checks
 from equipoise.data.profile import profile
 from equipoise.exceptions import DataError, InvalidParameterError
 from equipoise.plans.draft import draft, draft_text, give_favourable
@@ -417,3 +422,28 @@ def test_a_table_without_a_line_of_names_is_told_so(columns):
 def test_years_may_be_names_of_columns():
     columns = {"sex": ["F", "M"] * 30, "hired": [0, 1, 1] * 20, "2024": list(range(N))}
     assert drafted(**columns).warning == ""
+
+
+def test_a_candidate_of_the_lending_template_uses_no_id_no_attribute_and_no_score():
+    guess = drafted(
+        applicant_id=list(ROWS),
+        sex=["F", "M"] * 30,
+        black=[0, 1, 1] * 20,
+        credit_score=[k / 61 for k in ROWS],
+        income=[100 + 7 * k % 50 for k in ROWS],
+        approved=[0, 1] * 30,
+        repaid=[1, 0, 0] * 20,
+    )
+    asked = template_checks("lending", guess)
+    assert guess.roles["features"] == ["income"]
+    assert 'question = "improvability"' in asked
+
+
+@pytest.mark.parametrize("name", get_args(Template))
+def test_a_template_says_when_its_legal_basis_was_checked(name):
+    text = (files("equipoise.plans") / "templates" / f"{name}.toml").read_text(encoding="utf-8")
+    assert re.search(r"^# Legal basis checked on \d{4}-\d\d-\d\d\.", text, re.MULTILINE)
+    if name == "lending":
+        told = " ".join(text.replace("\n#", " ").split())
+        assert "(12 CFR 1002) was deleted with effect from 21 July 2026" in told
+        assert "SB 24-205 was repealed by SB 26-189 with effect from 1 January 2027" in told
