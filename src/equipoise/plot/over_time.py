@@ -9,6 +9,7 @@ from equipoise.plot.intervals import (
     NARROW,
     beside_line,
     decision_legend,
+    in_lines,
     lines_height,
     name_lines,
     narrow,
@@ -86,9 +87,10 @@ def changes(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes":
     reference = known_group_words(details.reference, result)
     noun = details.metric if told is None else told.noun
     words = f"{noun} gap to {reference}{', percentage points' if rate else ''}, before and after"
+    lines = [words]
     if len(shown) < len(moved):
-        words += f"\n{len(shown)} of {len(moved)} groups; the others are in the table"
-    axes.set_xlabel(words, parse_math=False)
+        lines.append(f"{len(shown)} of {len(moved)} groups; the others are in the table")
+    axes.set_xlabel(in_lines(*lines), parse_math=False)
     decision_legend(axes, {result.findings[k].decision for k in shown})
     return axes
 
