@@ -62,3 +62,23 @@ def users_with_activity(rng, *, n_users=1000):
     shift = 0.15 * np.where(active == 1, 1.0, -1.0)[user] * group[user]
     y = (rng.uniform(size=len(user)) < score + shift).astype(float)
     return y, score, group[user], user
+
+
+def awkward_clusters(rng, n_clusters, *, spanning=False, giant=False, informative=False):
+    """Draw clusters of about twelve rows whose outcomes share a level; parity holds.
+
+    Clusters have rows in one group or, `spanning`, in both; one of them may be a `giant` of 400
+    rows, or sizes `informative` of the level.
+    """
+    level = rng.normal(size=n_clusters)
+    size = np.full(n_clusters, 12)
+    if informative:
+        size = np.clip(np.round(12 * np.exp(0.8 * level)), 1, 80).astype(int)
+    if giant:
+        size[0] = 400
+    cluster = np.repeat(np.arange(n_clusters), size)
+    n = len(cluster)
+    group = rng.integers(2, size=n) if spanning else cluster % 2
+    score = rng.random(n)
+    y = rng.random(n) < special.expit(2 * (score - 0.5) + level[cluster])
+    return y.astype(float), score, group, cluster

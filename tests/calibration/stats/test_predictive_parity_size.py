@@ -10,7 +10,7 @@ import pytest
 from equipoise.stats.scores.cells import ScoreCells
 from equipoise.stats.scores.margins import marginal_outcome_test
 from equipoise.stats.scores.parity import compare_groups, compare_with_score, parity_test
-from simulate.scores import users_with_activity, users_with_scores
+from simulate.scores import awkward_clusters, users_with_activity, users_with_scores
 from support.rates import assert_at_least, assert_at_most, assert_rate
 
 pytestmark = pytest.mark.calibration
@@ -152,3 +152,27 @@ def test_level_across_designs(rng, design):
     # Measured .020 to .057 (max-t) and .033 to .067 (CUSUM) with 300 trials.
     assert_at_most(hits[0], trials, 0.055)
     assert_rate(hits[1], trials, 0.05)
+
+
+AWKWARD = {
+    "few": (20, {}),
+    "spanning groups": (40, {"spanning": True}),
+    "one giant": (60, {"giant": True}),
+    "a giant that spans groups": (40, {"giant": True, "spanning": True}),
+    "sizes that tell the outcome": (60, {"informative": True}),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", AWKWARD)
+def test_awkward_clusters_keep_the_level(rng, name):
+    trials, (n, kind) = 300, AWKWARD[name]
+    hits = np.zeros(2)
+    for _ in range(trials):
+        y, score, group, cluster = awkward_clusters(rng, n, **kind)
+        test = parity_test(y, score, group, cluster=cluster, unit="row")
+        interval = test.confidence_interval(0.95)
+        hits += [test.p_value <= 0.05, not interval.low <= 0.0 <= interval.high]
+    # Measured .050 to .068 (global) and .033 to .065 (average) with 400 tables.
+    for rejected in hits:
+        assert_at_most(int(rejected), trials, 0.05)
