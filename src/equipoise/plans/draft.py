@@ -45,7 +45,7 @@ LETTERS = frozenset("ASZ")
 PREDICTED_WORDS = re.compile(
     r"pred|decision|decid|approv|select|hired|accept|admit|yhat|y_hat|flagged|high_risk|offer|grant"
     r"|enrolled|^call(ed|back)?$|denied|^deny|reject|alert|advanced|shortlist|invited|promoted"
-    r"|detain|detention|bewillig|genehmig|abgelehn|eingestellt|accorde|refuse|embauch|aprobad"
+    r"|declined|detain|detention|bewillig|genehmig|abgelehn|eingestellt|accorde|refuse|embauch|aprobad"
     r"|rechazad|contratad",
     _ANY,
 )
@@ -119,6 +119,8 @@ NEGATION = re.compile(
 
 MOST_GROUPS = 3
 MOST_LEVELS = 20
+MOST_NAMED_LEVELS = 100
+"""Of a column that is the only one whose name characterises people."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -519,7 +521,7 @@ def _groups(plan: Draft, free: dict[str, ColumnProfile]) -> None:
         seen = "; ".join(f"{c.name}: {_seen(c)}" for c in chosen)
         plan.reasons["group"] = f"{why} ({seen})"
     for column in chosen:
-        if not _few(column):
+        if not _few(column) and column.kind == "number":
             plan.roles["bins"] = {column.name: [25, 45]}
             plan.reasons["bins"] = (
                 "cut points for age: choose those that the law or your policy names"
@@ -552,7 +554,8 @@ def _named_groups(free: dict[str, ColumnProfile]) -> list[ColumnProfile]:
         # A column with all the values says more than one that marks a single value.
         whole = sorted([c for c in named if not _zero_one(c)], key=lambda c: len(c.name))
         chosen += whole[:1] or named[:2]
-    return chosen
+    many = [c for c in free.values() if c.kind == "text" and c.distinct <= MOST_NAMED_LEVELS]
+    return chosen or [c for c in many if _protected(c)][:1]
 
 
 def _remaining(plan: Draft, free: dict[str, ColumnProfile]) -> None:

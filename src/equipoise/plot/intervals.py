@@ -286,9 +286,10 @@ def _axis_words(result: "AuditResult", unit: float) -> str:
 
 def _folded_words(findings: Sequence[Finding]) -> str:
     small = [finding for finding in findings if finding.n < LEADING]
-    kind = f"of fewer than {LEADING} rows" if len(small) == len(findings) else "more"
     groups = "group" if len(findings) == 1 else "groups"
-    return f"{len(findings)} {groups} {kind}: see the table"
+    if len(small) < len(findings):
+        return f"{len(findings)} more {groups}: see the table"
+    return f"{len(findings)} {groups} of fewer than {LEADING} rows: see the table"
 
 
 def _line(

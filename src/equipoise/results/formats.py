@@ -69,8 +69,12 @@ def listed(names: Iterable[str]) -> str:
 
 
 def shortened(name: str, width: int = 60) -> str:
-    """Cut a name from the data to `width` characters; the table has it in full."""
-    return name if len(name) <= width else name[: width - 1] + "…"
+    """Cut the middle of a name from the data to leave `width` characters; the table has it in full.
+
+    Long names often begin alike: both ends stay.
+    """
+    end = (width - 1) // 3
+    return name if len(name) <= width else f"{name[: width - 1 - end]}…{name[-end:]}"
 
 
 def printable(text: str) -> str:

@@ -354,6 +354,14 @@ UNSEEN = {
             "y_true": "orders",
         },
     ),
+    "many groups under one name": (
+        {
+            "Country of origin group": [f"c{k % 30}" for k in ROWS],
+            "branch": ["north", "south"] * 30,
+            "declined": [0, 1, 1] * 20,
+        },
+        {"y_pred": "declined", "group": ["Country of origin group"], "favourable": 0},
+    ),
     "letters of a paper": (
         {
             "Unnamed: 0": list(ROWS),

@@ -58,7 +58,7 @@ def test_every_large_group_is_drawn_whatever_its_gap():
     assert len(shown) == MOST + 2
     assert {60, 61} <= set(shown)
     axes, _ = drawn(*lines)
-    assert labels(axes)[-1] == "20 groups more: see the table"
+    assert labels(axes)[-1] == "20 more groups: see the table"
 
 
 def test_a_table_of_small_groups_is_drawn():
@@ -189,3 +189,10 @@ def test_words_in_the_place_of_an_estimate_stand_on_paper_of_their_own():
     (words,) = (text for text in axes.texts if text.get_gid() == "finding-0")
     assert words.get_text() == "not tested"
     assert words.get_bbox_patch().get_facecolor()[:3] == (1.0, 1.0, 1.0)
+
+
+def test_long_names_that_begin_alike_stay_apart():
+    names = [GroupName([("group", f"{'a rather long beginning ' * 4}{k}")]) for k in range(3)]
+    axes, _ = drawn(*(finding(name, 0.1, 0.05, 0.2) for name in names))
+    assert len(set(labels(axes))) == 3
+    assert all(len(label) <= 48 for label in labels(axes))

@@ -145,7 +145,7 @@ def test_a_large_audit_draws_the_furthest_groups_and_lists_all():
     lines = [finding(f"g={k}", 0.001 * k, 0.0, 0.5) for k in range(100)]
     audit = result(findings=lines)
     page = html_report(dossier(check("disparity", audit)))
-    assert "60 groups more: see the table" in page
+    assert "60 more groups: see the table" in page
     assert page.count("<tr data-decision=") == 100
 
 
