@@ -74,12 +74,11 @@ __all__ = ["treatment_effects"]
 FEW_POSITIVES = 20
 FEW_DF = 30.0
 """Degrees of freedom below which a finding says how few units there are."""
-SHAPE_UNITS, SHAPE_EVENTS = 50, 5
-"""Units of an arm in all groups together below which the shape of outcomes is not known, and events
-of a 0/1 outcome below which they are too few."""
-SHAPE_RATES = {False: (0.08, 0.11), True: (0.12, 0.13)}
+SHAPE_UNITS = 50
+"""Units of an arm in all groups together below which the shape of outcomes is not known."""
+MISSED, REJECTED = 0.08, 0.11
 """How often 95% intervals of errors missed at most, and how often the test that no group errs
-rejected; of 0/1 outcomes where true."""
+rejected."""
 WARNED, ALARMED = 0.01, 0.001
 """P-values of the checks of an experiment that are noted, and that lead."""
 
@@ -1176,29 +1175,16 @@ def _bias_notes(errors: GroupErrors, bias: TreatmentBias, k: int, g: int) -> lis
 
 def _shape_notes(errors: GroupErrors) -> tuple[Note, ...]:
     """Say how often intervals of one group err when an arm has few units in all groups."""
-    if errors.measure != "difference":
-        return ()
     pool = float(errors.n_units[errors.tested].sum(axis=0).min(initial=np.inf))
-    what, few = f"has {pool:.0f} units", pool < SHAPE_UNITS
-    if errors.binary:
-        events = pool * _rarer_share(errors)
-        what, few = f"should have {events:.1f} events", events < SHAPE_EVENTS
-    if not few:
+    if errors.measure != "difference" or errors.binary or pool >= SHAPE_UNITS:
         return ()
-    missed, rejected = SHAPE_RATES[errors.binary]
     message = (
-        f"An arm {what} in all groups together, too few to know the shape of its outcomes. In"
-        f" simulations with as few, mostly of zeros, 95% intervals missed up to {missed:.0%} of the"
-        f" time, and the test that no group errs rejected up to {rejected:.0%} at 5%."
+        f"An arm has {pool:.0f} units in all groups together, too few to know the shape of its"
+        " outcomes. In simulations with as few, mostly of zeros, 95% intervals missed up to"
+        f" {MISSED:.0%} of the time, and the test that no group errs rejected up to {REJECTED:.0%}"
+        " at 5%."
     )
     return (Note(code="shape-unknown", message=message),)
-
-
-def _rarer_share(errors: GroupErrors) -> float:
-    """Share of the rarer value of a 0/1 outcome."""
-    total = errors.moments.total.sum(axis=0)
-    share = float(total[errors.names.index("y")] / total[0])
-    return min(share, 1.0 - share)
 
 
 def _decision(tests: RatioTests, k: int, options: _Options) -> tuple[Decision, list[Note]]:

@@ -84,6 +84,8 @@ class _Doubt(NamedTuple):
 _VALUES = _Doubt(units=0.3, most=15.0, enough=200.0, events=0.0)
 # 1 + skewness^2 rows of a rare 0/1 outcome are about one event.
 _EVENTS = _Doubt(units=1.0, most=60.0, enough=400.0, events=3.0)
+# Events that may be expected where none was seen: the exact bound of 97.5%.
+_UNSEEN = 3.69
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -1018,14 +1020,40 @@ def arm_sides(arms: UnitSums, *, shape: Shape | None = None, binary: bool = Fals
     """
     doubt = _EVENTS if binary else _VALUES
     pool = pooled_shape(arms, axis=-2).expand(-2) if shape is None else shape
-    other = Shape(
-        variance=pool.variance[..., ::-1], skewness=-pool.skewness[..., ::-1], n=pool.n[..., ::-1]
-    )
+    other = _mirrored(pool)
+    if binary:
+        pool = _of_events(pool, other)
+        other = _mirrored(pool)
     shape = _doubted(pool, other, doubt)
     sides = side_contrast(arms, shape)
     units = doubt.events * (1.0 + shape.skewness**2)
     least = quotient(units, units + arms.n) * shape.variance * np.nan_to_num(arms.share(2))
     return replace(sides, variance=np.maximum(sides.variance, least))
+
+
+def _mirrored(shape: Shape) -> Shape:
+    """Shape of the other arm, whose outcomes have the other sign."""
+    return Shape(
+        variance=shape.variance[..., ::-1],
+        skewness=-shape.skewness[..., ::-1],
+        n=shape.n[..., ::-1],
+    )
+
+
+def _of_events(shape: Shape, other: Shape) -> Shape:
+    """Shape of 0/1 outcomes: where fewer events were seen than there may be, that of so many.
+
+    Ones are the rare outcome unless the other arm is skewed to the other side.
+    """
+    rate = np.minimum(quotient(_UNSEEN, shape.n), 0.5)
+    variance = rate * (1.0 - rate)
+    sign = np.where(other.skewness == 0.0, [1.0, -1.0], np.sign(other.skewness))
+    skewness = sign * quotient(1.0 - 2.0 * rate, np.sqrt(variance))
+    return replace(
+        shape,
+        variance=np.maximum(shape.variance, variance),
+        skewness=np.where(shape.variance < variance, skewness, shape.skewness),
+    )
 
 
 def _doubted(shape: Shape, other: Shape, doubt: _Doubt = _VALUES) -> Shape:

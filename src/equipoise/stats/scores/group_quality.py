@@ -232,7 +232,8 @@ def parity_error(
     weight, count : array of shape (n,), optional
         Sampling weight, and how many rows a row stands for.
     n_bins : int, default 15
-        Bins, of equal share of both in equal parts.
+        Bins, of equal share of both in equal parts; fewer where the smaller side would have fewer
+        than twenty rows in each.
 
     Returns
     -------
@@ -263,6 +264,8 @@ def _parity_error(rows: _Rows, member: BoolArray, n_bins: int) -> CalibrationErr
     both = np.bincount(side, rows.mass, minlength=2)
     if (both <= 0.0).any():
         return None
+    n_side = np.bincount(side, rows.copies * (rows.weight > 0.0), minlength=2)
+    n_bins = int(np.clip(n_side.min() // (2 * MIN_ROWS), 1, n_bins))
     levels, level = np.unique(rows.s, return_inverse=True)
     mixed = np.asarray(np.bincount(level, rows.mass / both[side]), dtype=np.float64)
     cuts = np.unique(weighted_quantile(levels, mixed, np.arange(1, n_bins) / n_bins))
