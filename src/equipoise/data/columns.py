@@ -12,7 +12,7 @@ from equipoise._names import bin_label
 from equipoise.data.duckdb import CsvWords
 from equipoise.data.frame import has_nan, open_frame
 from equipoise.data.groups import label_of
-from equipoise.data.query import collect, fetch
+from equipoise.data.query import collect, fetch, listed
 from equipoise.data.roles import Roles
 from equipoise.exceptions import (
     ColumnNotFoundError,
@@ -175,8 +175,11 @@ class RoleColumns:
 
     def key(self, column: str) -> nw.Expr:
         """Return the values of a column as keys: equal ones are one group, or one cluster."""
+        value, kind = nw.col(column), self.schema[column]
+        if kind == nw.UInt128:  # whose upper half comes out of DuckDB as negative numbers
+            return value.cast(nw.String)
         # Engines differ in whether 0.0 and -0.0 are; the sum is never -0.0.
-        return nw.col(column) + 0.0 if self.schema[column].is_float() else nw.col(column)
+        return value + 0.0 if kind.is_float() else value
 
     def missing(self, needs: Needs) -> dict[Fault, nw.Expr]:
         """Return, for each column that is used but the groups, where its value is missing."""
@@ -319,8 +322,9 @@ class RoleColumns:
 
     def _labels(self, column: str) -> list[str]:
         """Return the labels of a column as text, sorted; some of them where they are many."""
-        found = fetch(self.frame.select(column).unique().head(MOST_LABELS))[column]
-        return sorted({self._label(column, label) for label in found if label is not None})
+        found = fetch(self.frame.select(column).unique().head(MOST_LABELS)).to_native()
+        labels = listed(found.column(column))
+        return sorted({self._label(column, label) for label in labels if label is not None})
 
     def _label(self, column: str, label: Any) -> str:
         """Write a label; numbers that are equal are written alike, whatever their type."""
@@ -362,7 +366,7 @@ class RoleColumns:
         if self.schema[column].is_float():
             conditions.append(self.is_beyond(raw))
         if role == "weight":
-            conditions.append(raw < 0)
+            conditions.append((raw != 0) & (raw < 1.0 / LARGEST))
         if role == "count":
             number = raw.cast(nw.Float64)
             conditions.append((number < 0) | (number > MOST_ROWS) | (number != number.floor()))
@@ -418,7 +422,8 @@ class RoleColumns:
     def _raise_invalid(self, role: str, column: str, bad: int, n: int, needs: Needs) -> NoReturn:
         if role == "weight":
             raise DataError(
-                f"`weight` must be a number from 0 to {LARGEST:g}; {bad} of {n} rows are not."
+                f"`weight` must be a number from {1.0 / LARGEST:g} to {LARGEST:g}, or 0; {bad} of"
+                f" {n} rows are not."
             )
         if role == "count":
             raise DataError(

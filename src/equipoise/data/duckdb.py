@@ -174,11 +174,38 @@ def from_arrow(table: Any) -> Any:
     for k, column in enumerate(table.schema):
         if column.type == pa.float16():  # DuckDB has no half precision
             table = table.set_column(k, column.name, table.column(k).cast(pa.float32()))
+        if column.type == pa.duration("ns") and _has_nanoseconds(table.column(k)):
+            table = table.set_column(k, column.name, table.column(k).cast(pa.int64()))
+        kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+        if getattr(kind, "extension_name", "").startswith("pandas."):
+            table = table.set_column(k, column.name, _in_words(table.column(k)))
     try:
         settings = tuple(os.environ.get(variable) for variable in SETTINGS)
         return _without_files(os.getpid(), settings).cursor().from_arrow(table)
     except duckdb.Error as error:
         raise DataError(f"The table could not be read: {reason(error)}") from error
+
+
+def _in_words(column: Any) -> Any:
+    """Write periods and intervals of pandas, which DuckDB would take for numbers and structures."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(column.type):
+        column = pa.chunked_array(
+            [chunk.dictionary_decode() for chunk in column.chunks], column.type.value_type
+        )
+    return pa.array(column.to_pandas().astype("string"), from_pandas=True)
+
+
+def _has_nanoseconds(spans: Any) -> bool:
+    """Return whether spans of time would lose digits in DuckDB, which keeps microseconds."""
+    import pyarrow as pa
+
+    try:
+        spans.cast(pa.duration("us"))
+    except pa.ArrowInvalid:
+        return True
+    return False
 
 
 def read(path: str, *, words: CsvWords | None = None) -> Any:

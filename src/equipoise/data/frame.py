@@ -149,9 +149,13 @@ def _arrow_of_frame(frame: "nw.DataFrame[Any]") -> Any:
 
     _check_written(frame.columns)
     try:
-        return frame.to_arrow()
+        table = frame.to_arrow()
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise DataError(f"The frame cannot be read: {_one_line(error)}.") from error
+    for k, (name, kind) in enumerate(frame.schema.items()):
+        if kind == nw.Object and frame.implementation.is_polars():  # addresses in memory
+            table = table.set_column(k, name, pa.nulls(len(frame)))
+    return table
 
 
 def _arrow_of_mapping(data: Mapping[str, Any]) -> Any:

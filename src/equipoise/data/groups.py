@@ -43,6 +43,9 @@ MAX_CELLS = 500_000
 EXACT = 2.0**53
 """Whole numbers below this are themselves as floats."""
 
+DAY = 86_400 * 10**9
+"""Nanoseconds of a day."""
+
 MAX_SUBGROUPS = 100_000
 """Combinations of several columns that are compared at most."""
 
@@ -72,7 +75,9 @@ def label_of(value: object) -> str:
     if isinstance(value, date):
         return value.isoformat()
     if isinstance(value, Decimal):
-        return f"{value.normalize():f}"
+        # Not `normalize`, which keeps 28 digits.
+        text = f"{value:f}"
+        return text.rstrip("0").rstrip(".") if "." in text else text
     if hasattr(value, "nanoseconds"):
         return _span(value)
     if isinstance(value, float) and value.is_integer() and abs(value) < EXACT:
@@ -82,12 +87,16 @@ def label_of(value: object) -> str:
 
 
 def _span(value: Any) -> str:
-    """Write Arrow's triple of months, days and nanoseconds as a span of Python is written."""
+    """Write Arrow's triple of months, days and nanoseconds as a span of Python is written.
+
+    To DuckDB a month is 30 days and a day 24 hours: spans that it finds equal have one label.
+    """
+    days, rest = divmod(value.nanoseconds, DAY)
+    days += 30 * value.months + value.days
     try:
-        length = str(timedelta(days=value.days, microseconds=value.nanoseconds // 1000))
+        return str(timedelta(days=days, microseconds=rest // 1000))
     except OverflowError:
-        length = f"{value.days} days, {value.nanoseconds} ns"
-    return f"{value.months} months, {length}" if value.months else length
+        return f"{days} days, {rest} ns"
 
 
 def labels_of(key: AnyArray) -> AnyArray:

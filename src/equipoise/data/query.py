@@ -34,6 +34,7 @@ __all__ = [
     "engine_error",
     "fetch",
     "from_engine",
+    "listed",
     "reason",
     "record",
     "recorded",
@@ -242,10 +243,23 @@ def _array(column: Any, *, exact: bool = False) -> AnyArray:
         # To Python two moments of one zone are equal when its clocks show the same, as they do in
         # the hour that autumn repeats.
         column = column.cast(pa.timestamp(column.type.unit, "UTC"))
+    if pa.types.is_dictionary(column.type):  # an ENUM of DuckDB
+        column = column.cast(column.type.value_type)
     coded = _whole(column).dictionary_encode("encode")
     levels = np.empty(len(coded.dictionary), dtype=object)
-    levels[:] = coded.dictionary.to_pylist()
+    levels[:] = listed(coded.dictionary)
     return np.asarray(levels[_numbers(coded.indices)])
+
+
+def listed(values: Any) -> list[Any]:
+    """Return what an Arrow array holds as values of Python; raise if Python has none for them."""
+    try:
+        return list(values.to_pylist())
+    except (OverflowError, ValueError) as error:
+        raise DataError(
+            "A date or a time is before the year 1 or after 9999, perhaps infinite, and has no"
+            " name. Mend it, drop it, or cast its column to text."
+        ) from error
 
 
 def _numbers(column: Any) -> AnyArray:
@@ -342,7 +356,7 @@ class RowReader:
         for k, (key, labels) in enumerate(zip(keys, self.labels, strict=True)):
             levels = {label: place for place, label in enumerate(sorted(set(labels.tolist())))}
             coded = key.dictionary_encode()
-            written = [label_of(value) for value in coded.dictionary.to_pylist()]
+            written = [label_of(value) for value in listed(coded.dictionary)]
             own = np.array([levels.get(label, len(levels)) for label in written], dtype=np.int64)
             index = _plain(coded.indices)
             # Renumbered after each column: products of many levels would overflow.
@@ -442,7 +456,7 @@ def _units(column: Any) -> AnyArray:
     coded = column.dictionary_encode()
     values = coded.dictionary
     if pa.types.is_interval(values.type):  # spans of time, which Arrow does not sort
-        values = pa.array([str(value) for value in values.to_pylist()])
+        values = pa.array([label_of(value) for value in values.to_pylist()])
     rank = np.empty(len(values), dtype=np.int64)
     rank[_plain(compute.array_sort_indices(values))] = np.arange(len(rank))
     return np.asarray(rank[_plain(coded.indices)])

@@ -280,10 +280,94 @@ def test_spans_of_time_are_written_as_people_write_them():
     assert {finding.group for finding in found} == labels
     months = duckdb.from_arrow(table).project("INTERVAL 14 MONTH + INTERVAL 3 DAY AS g, p")
     (one,) = eq.Audit(months, group="g", y_pred="p").disparity("selection_rate").findings
-    assert one.group == "g=14 months, 3 days, 0:00:00"
+    assert one.group == "g=423 days, 0:00:00"
     long = duckdb.from_arrow(table).project("to_days(2000000000) AS g, p")
     (one,) = eq.Audit(long, group="g", y_pred="p").disparity("selection_rate").findings
     assert one.group == "g=2000000000 days, 0 ns"
+
+
+SPANS = "[INTERVAL 1 MONTH, INTERVAL 30 DAY, INTERVAL 720 HOUR, INTERVAL 1 DAY][k % 4 + 1]"
+IN_DUCKDB = {
+    "spans that are equal": (SPANS, [30, 90]),
+    "words of a list": ("['a', 'b', 'c'][k % 3 + 1]::ENUM('c', 'x', 'b', 'a')", [40, 40, 40]),
+    "integers of 31 digits": (f"{2**100}::HUGEINT + k % 3", [40, 40, 40]),
+    "integers of 39 digits": (
+        "(-1 - k % 3)::HUGEINT * 170141183460469231731687303715884105 * 99",
+        [40] * 3,
+    ),
+    "integers beyond 127 bits": (f"{2**128 - 1}::UHUGEINT - (k % 3)::UHUGEINT", [40, 40, 40]),
+    "decimals of 38 digits": ("0.1::DECIMAL(38, 37) + (k % 3) * 1e-37::DECIMAL(38, 37)", [40] * 3),
+}
+
+
+@pytest.mark.parametrize("clustered", [False, True])
+@pytest.mark.parametrize("kind", IN_DUCKDB)
+def test_types_that_only_duckdb_has_are_counted_as_it_counts(kind, clustered):
+    value, expected = IN_DUCKDB[kind]
+    data = duckdb.sql(
+        f"SELECT {value} AS g, k % 2 AS p, k // 2 % 2 AS y, k % 10 / 10 AS s, k // 12 AS id"
+        " FROM range(120) t(k)"
+    )
+    plain = data.aggregate("g, count(*) AS n", "g").project("n").to_arrow_table()
+    assert sorted(plain.column("n").to_pylist()) == expected
+    found = numbers(data, **({"cluster": "id"} if clustered else {}))
+    assert found["cells"] == found["rows"] == expected
+    assert len(found["disparity"]) == len(expected)
+
+
+def test_clusters_of_equal_spans_are_one():
+    data = duckdb.sql(f"SELECT k // 4 % 2 AS g, k % 3 % 2 AS p, {SPANS} AS u FROM range(120) t(k)")
+    audit = eq.Audit(data, group="g", y_pred="p", cluster="u")
+    assert answer_of(audit.table.label_sums(("y_pred",))).n_units == 2
+
+
+def labels_in(data):
+    cells = answer_of(eq.Audit(data, group="g", y_pred="p").table.label_sums(("y_pred",)))
+    return dict(zip(cells.labels[0].tolist(), cells.n.tolist(), strict=True))
+
+
+def test_spans_of_nanoseconds_are_told_apart():
+    spans = pa.array([1, 2, 3_000] * 20, pa.duration("ns"))
+    assert labels_in({"g": spans, "p": [0, 1] * 30}) == {"1": 20, "2": 20, "3000": 20}
+    whole = pa.array([1_000, 2_000] * 30, pa.duration("ns"))
+    labels = {"0:00:00.000001": 30, "0:00:00.000002": 30}
+    assert labels_in({"g": whole, "p": [0, 1] * 30}) == labels
+
+
+@pytest.mark.parametrize("container", [dict, pd.DataFrame])
+def test_periods_and_intervals_of_pandas_are_written_as_pandas_writes_them(container):
+    p, ages = [0, 1, 1] * 20, [15, 30, 70] * 20
+    months = pd.PeriodIndex(["2024-01", "2024-02", "2024-02"] * 20, freq="M")
+    assert labels_in(container({"g": months, "p": p})) == {"2024-01": 20, "2024-02": 40}
+    cut = pd.cut(ages, [0, 18, 65, 99])
+    expected = {"(0, 18]": 20, "(18, 65]": 20, "(65, 99]": 20}
+    assert labels_in(container({"g": cut, "p": p})) == expected
+    apart = pd.arrays.IntervalArray(cut)
+    assert labels_in(container({"g": apart, "p": p})) == expected
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "'infinity'::DATE",
+        "'-infinity'::TIMESTAMP",
+        "'infinity'::TIMESTAMPTZ",
+        "'44000-01-01'::DATE",
+    ],
+)
+@pytest.mark.parametrize("role", ["group", "cluster", "y_pred", "feature"])
+def test_moments_that_python_does_not_know_are_refused(value, role):
+    data = duckdb.sql(
+        f"SELECT CASE k % 3 WHEN 0 THEN {value} ELSE '2024-01-01' END AS odd, k % 2 AS p,"
+        " k // 4 % 2 AS g FROM range(120) t(k)"
+    )
+    roles = {"group": "g", "y_pred": "p", "positive": "no such day"} | {role: "odd"}
+    roles.pop("feature", None)
+    audit = eq.Audit(data, **roles)
+    ask = audit.disparity if role == "group" else audit.discover
+    options = {"features": ["odd"]} if role == "feature" else {}
+    with pytest.raises(DataError, match="before the year 1 or after 9999"):
+        ask("selection_rate", **options)
 
 
 def test_a_label_that_cannot_be_read_ends_its_own_questions_only():

@@ -251,7 +251,7 @@ def one_row_groups(**columns):
             {"w": [1.0, -1.0]},
             {"weight": "w"},
             DataError,
-            "`weight` must be a number from 0 to 1e\\+45",
+            r"`weight` must be a number from 1e-45 to 1e\+45, or 0",
         ),
         ({"w": [0.0, 0.0]}, {"weight": "w"}, DataError, "'w' is zero in every row"),
         ({"c": [1.5, 1.0]}, {"count": "c"}, DataError, "`count` must be a whole number"),

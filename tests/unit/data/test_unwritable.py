@@ -32,6 +32,31 @@ def test_names_that_engines_cannot_write(name, container):
         eq.Audit(data, group=name, y_pred="approved")
 
 
+def test_objects_of_polars_are_not_told_apart_by_their_addresses():
+    odd = pl.Series([object(), object()] * 50, dtype=pl.Object)
+    data = pl.DataFrame({"sex": SEX, "approved": APPROVED}).with_columns(odd=odd)
+    with pytest.raises(DataError, match="'odd' has no values, or a type that no audit can use"):
+        eq.Audit(data, group="odd", y_pred="approved")
+    assert eq.Audit(data, group="sex", y_pred="approved").disparity("selection_rate").n == 100
+
+
+@pytest.mark.parametrize("tiny", [2e-310, 9e-46, -1e-310])
+def test_weights_whose_inverse_overflows(tiny):
+    data = {"sex": SEX, "approved": APPROVED, "weight": [tiny, 2e-45] * 50}
+    audit = eq.Audit(data, group="sex", y_pred="approved", weight="weight")
+    with pytest.raises(DataError, match=r"from 1e-45 to .*, or 0; 50 of 100 rows are not"):
+        audit.disparity("selection_rate")
+
+
+def test_rows_that_stand_for_more_than_memory_holds():
+    data = {"sex": SEX, "approved": APPROVED, "rule": APPROVED[::-1], "late": [0, 0, 1, 1] * 25}
+    audit = eq.Audit(
+        data | {"k": [2**45] * 100}, group="sex", y_true="late", y_pred="approved", count="k"
+    )
+    with pytest.raises(DataError, match="complete rows are needed; got 3518437208883200"):
+        audit.improvability("rule", accuracy="accuracy")
+
+
 def test_benefits_whose_squares_vanish():
     audit = eq.Audit({"sex": SEX, "benefit": [1e-310, 2e-310] * 50}, group="sex")
     with pytest.raises(DataError, match="Benefits must not all be below 1e-45 in size"):

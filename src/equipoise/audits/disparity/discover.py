@@ -23,7 +23,7 @@ from equipoise.audits.disparity.subgroups import finite
 from equipoise.audits.progress import progress_bar
 from equipoise.data.groups import label_of
 from equipoise.data.metrics import AnyMetric, Metric, find_metric
-from equipoise.data.query import CLUSTER, COUNT, WEIGHT, fetch
+from equipoise.data.query import CLUSTER, COUNT, WEIGHT, fetch, listed
 from equipoise.data.table import Quantity, Rows, Table
 from equipoise.exceptions import DataError, InvalidParameterError
 from equipoise.moments import CellMoments
@@ -336,7 +336,7 @@ def _cut(
 def _coded(column: Any) -> tuple[list[str | None], AnyArray]:
     """Return the levels of a column as text, and the place of each row's; -1 is missing."""
     coded = column.combine_chunks().dictionary_encode()
-    levels = [None if value is None else label_of(value) for value in coded.dictionary.to_pylist()]
+    levels = [None if value is None else label_of(value) for value in listed(coded.dictionary)]
     return levels, np.asarray(coded.indices.fill_null(-1).to_numpy(zero_copy_only=False))
 
 

@@ -633,13 +633,13 @@ def _assemble(
         k = int(np.argmax(bad.any(axis=0)))
         raise _missing_values(extra[k], int(bad[:, k].sum()), total)
     whole = not roles.count and not bad.any()
-    keep = np.arange(total)
-    if not whole:
-        usable = ~bad.any(axis=1)
-        copies = found["__eq_count"][usable].astype(np.int64) if roles.count else 1
-        keep = np.repeat(np.flatnonzero(usable), copies)
-    if not 0 < len(keep) <= MAX_ROWS:
-        raise DataError(f"between 1 and {MAX_ROWS} complete rows are needed; got {len(keep)}.")
+    usable = ~bad.any(axis=1)
+    copies = found["__eq_count"][usable] if roles.count else np.ones(usable.sum())
+    if not 0 < copies.sum() <= MAX_ROWS:
+        raise DataError(
+            f"between 1 and {MAX_ROWS} complete rows are needed; got {copies.sum():.0f}."
+        )
+    keep = np.repeat(np.flatnonzero(usable), copies.astype(np.int64))
     if not whole:
         found = {name: values[keep] for name, values in found.items()}
         X = X[keep]
