@@ -7,6 +7,7 @@ import re
 import shutil
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -27,6 +28,7 @@ __all__ = [
     "csv_headers",
     "from_arrow",
     "read",
+    "repeated_names",
     "resolve",
 ]
 
@@ -340,6 +342,21 @@ def csv_headers(reader: Any, files: list[str]) -> dict[str, list[str]]:
     if len(files) == 1:
         return {files[0]: []}
     return {file: reader.read_csv(file, header=True).columns for file in files}
+
+
+def repeated_names(path: str, names: list[str]) -> set[str]:
+    """Return names, in lower case, that a csv file gives to several columns.
+
+    DuckDB calls the second `g` ``g_1``, and so it does where the file has ``G``.
+    """
+    known = {name.lower() for name in names}
+    twins = [re.fullmatch(r"(.+)_\d+", name.lower()) for name in names]
+    files, kind = resolve(path)
+    if kind == "parquet" or not any(twin and twin[1] in known for twin in twins):
+        return set()
+    lines = connection(files[0]).read_csv(files[0], header=False, all_varchar=True)
+    written = Counter(str(name).lower() for name in lines.limit(1).fetchall()[0])
+    return {name for name, times in written.items() if times > 1}
 
 
 def _check_headers(headers: Mapping[str, list[str]], path: str) -> None:

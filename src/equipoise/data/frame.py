@@ -129,7 +129,11 @@ def _open_path(
         return _of_spark(_lazy(spark.read(path, words=words)), used)
     from equipoise.data import duckdb
 
-    return _lazy(duckdb.read(path, words=words))
+    relation = duckdb.read(path, words=words)
+    again = duckdb.repeated_names(path, relation.columns) & {name.lower() for name in used}
+    if again:
+        raise _not_distinct(sorted(again))
+    return _lazy(relation)
 
 
 def _from_arrow(table: Any, used: Sequence[str]) -> "nw.LazyFrame[Any]":
@@ -203,11 +207,14 @@ def _check_distinct(names: Sequence[Any], used: Sequence[str]) -> list[str]:
     alike = sorted({text for text in texts if folded[text.lower()] > 1})
     wanted = {name.lower() for name in used if isinstance(name, str)}
     if len(set(texts)) < len(texts) or any(text.lower() in wanted for text in alike):
-        raise DataError(
-            f"Column names must be distinct, in lower case too; {quoted(alike)} are not. Rename"
-            " them."
-        )
+        raise _not_distinct(alike)
     return alike
+
+
+def _not_distinct(alike: Sequence[str]) -> DataError:
+    return DataError(
+        f"Column names must be distinct, in lower case too; {quoted(alike)} are not. Rename them."
+    )
 
 
 def _one_line(error: Exception) -> str:

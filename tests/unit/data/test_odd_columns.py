@@ -490,6 +490,18 @@ def test_a_column_of_any_name_is_the_one_that_is_audited_or_refused(name):
         assert sorted(cells.n.tolist()) == counted(table)
 
 
+@pytest.mark.parametrize("second", ["g", "G"])
+def test_a_name_that_a_csv_file_has_twice_is_refused_if_it_is_used(tmp_path, second):
+    file = tmp_path / "rows.csv"
+    file.write_text(f"g,p,{second},h,g_2\n" + "a,1,b,x,u\nb,0,c,y,v\n" * 30)
+    with pytest.raises(DataError, match="distinct, in lower case too; 'g' are not"):
+        eq.Audit(file, group="g", y_pred="p")
+    for group in ("h", "g_2"):
+        assert eq.Audit(file, group=group, y_pred="p").disparity("selection_rate").n == 60
+    file.write_text("g,p,g_1\n" + "a,1,b\nb,0,c\n" * 30)
+    assert eq.Audit(file, group="g", y_pred="p").disparity("selection_rate").n == 60
+
+
 def test_columns_that_differ_in_case_only_are_refused_if_one_is_used():
     data = {"SEX": [1, 2] * 20, "sex": ["a", "b"] * 20, "race": list("uvuv") * 10, "p": [0, 1] * 20}
     assert eq.Audit(data, group="race", y_pred="p").disparity("selection_rate").n == 40
