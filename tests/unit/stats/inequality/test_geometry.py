@@ -1,6 +1,16 @@
+import math
+
 import pytest
 
-from equipoise.stats.inequality.geometry import is_monotone, turning_point, two_level_peak
+from equipoise.exceptions import InvalidParameterError
+from equipoise.stats.inequality.geometry import (
+    cost_free_mean,
+    deviation_slope,
+    error_cost,
+    is_monotone,
+    turning_point,
+    two_level_peak,
+)
 
 
 @pytest.mark.parametrize(
@@ -21,3 +31,29 @@ def test_the_conditions_are_those_at_unit_rates_zero_q_and_one():
     assert at_q < 0.05 + 0.95 * 0.4
     assert at_one == pytest.approx(0.617661, abs=1e-6)
     assert two_level_peak(0.05 / 0.19, order=0.3) > 0.05
+
+
+def test_levels_that_are_equal_peak_in_the_middle():
+    assert two_level_peak(1.0, order=2.0) == 0.5
+    assert two_level_peak(1.0 + 1e-6, order=2.0) == pytest.approx(0.5, abs=1e-6)
+
+
+@pytest.mark.parametrize(("high", "order"), [(1.0, 1.0), (5.0, 0.0), (5.0, -1.0)])
+def test_a_region_of_deviation_needs_levels_above_one_and_a_positive_order(high, order):
+    with pytest.raises(InvalidParameterError, match="needs `high` > 1 and `order` > 0"):
+        deviation_slope(high, error="low", order=order)
+
+
+@pytest.mark.parametrize("order", [0.5, 1.0, 2.0, 3.0])
+@pytest.mark.parametrize("error", ["low", "high"])
+def test_errors_cost_nothing_at_the_mean_that_is_free(error, order):
+    levels = {"low": 0.5, "high": 1.5, "error": error, "order": order}
+    edge = cost_free_mean(0.8, **levels)
+    assert error_cost(edge, 0.8, **levels) == pytest.approx(0.0, abs=1e-12)
+
+
+def test_the_slope_of_a_region_of_deviation_by_hand():
+    # 2 (b - 1)^2 / ((b - 1) b - (b - 1)) at order two, (b - 1) ln b / (b - 1 - ln b) at order one.
+    assert deviation_slope(5.0, error="high", order=2.0) == pytest.approx(32.0 / 16.0)
+    by_hand = 4.0 * math.log(5.0) / (4.0 - math.log(5.0))
+    assert deviation_slope(5.0, error="high", order=1.0) == pytest.approx(by_hand)
