@@ -26,7 +26,7 @@ from equipoise.results.formats import (
     short_points,
 )
 from equipoise.results.sentences import share
-from equipoise.results.wording import headline, in_points, parts_words, question_words
+from equipoise.results.wording import headline, in_points, parts_of, parts_words, question_words
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -189,7 +189,9 @@ def _sheet(result: "AuditResult", most: int, more: str) -> _Sheet:
             count(finding),
             decision_word(finding.decision, result.question.words) + mark,
         )
-        lines.append(_Line(name=name, cells=cells, below=parts_words(finding, result)))
+        parts = parts_of(finding, result)
+        below = parts_words(parts) + _mark([note for part in parts for note in part.notes], notes)
+        lines.append(_Line(name=name, cells=cells, below=below))
     if withheld:
         groups = "1 group" if len(withheld) == 1 else f"{len(withheld)} groups"
         words = f"withheld{''.join(dict.fromkeys(withheld))}"
@@ -377,14 +379,13 @@ def _title(result: "AuditResult", width: int) -> list[str]:
 def footnotes(result: "AuditResult") -> tuple[list[str], list[Note]]:
     """Number the distinct notes; return the marks of each finding and the list."""
     notes: list[Note] = []
-    marks = []
-    for finding in result.findings:
-        numbers = []
-        for note in finding.notes:
-            if note not in notes:
-                notes.append(note)
-            numbers.append(notes.index(note) + 1)
-        marks.append("".join(f" [{k}]" for k in numbers))
+    marks = [_mark(finding.notes, notes) for finding in result.findings]
     joint = () if result.joint is None else result.joint.notes
     notes += [note for note in (*joint, *result.notes) if note not in notes]
     return marks, notes
+
+
+def _mark(own: Sequence[Note], notes: list[Note]) -> str:
+    """Return the numbers of notes in a list, to which new ones are added."""
+    notes += [note for note in dict.fromkeys(own) if note not in notes]
+    return "".join(f" [{notes.index(note) + 1}]" for note in dict.fromkeys(own))

@@ -31,6 +31,7 @@ __all__ = [
     "metric_words",
     "multiplicity_words",
     "names",
+    "parts_of",
     "parts_words",
     "picture_words",
     "question_words",
@@ -134,14 +135,18 @@ def estimated(result: "AuditResult") -> list[Finding]:
     return [f for f in result.lines if f.estimate is not None]
 
 
-def parts_words(finding: Finding, result: "AuditResult") -> str:
-    """Write what is told beside a finding: the other estimands of its group on one line."""
+def parts_of(finding: Finding, result: "AuditResult") -> list[Finding]:
+    """Return what is told beside a finding: the other estimands of its group."""
     lines = result.lines
     first = next(f for f in lines if f.group == finding.group)
     if finding is not first:
-        return ""
-    own = [f for f in result.findings if f.group == finding.group and f not in lines]
-    return "; ".join(f"{f.estimand.words} {number(f.estimate)}{_ends(f)}" for f in own)
+        return []
+    return [f for f in result.findings if f.group == finding.group and f not in lines]
+
+
+def parts_words(parts: Sequence[Finding]) -> str:
+    """Write what is told beside a finding on one line."""
+    return "; ".join(f"{f.estimand.words} {number(f.estimate)}{_ends(f)}" for f in parts)
 
 
 def _ends(finding: Finding) -> str:

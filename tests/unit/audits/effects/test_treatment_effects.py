@@ -799,6 +799,7 @@ def test_intervals_of_arms_too_few_to_know_their_shape_quote_a_measured_rate(tre
         with_interval = finding.estimand.kind in {"effect", "error", "remaining"}
         assert len(told) == (rate is not None and with_interval)
         assert all(rate in message for message in told)
+    assert ("too few to know the shape" in str(result)) == (rate is not None)
 
 
 def test_controls_without_an_event_do_not_prove_that_there_are_none():
