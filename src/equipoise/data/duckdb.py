@@ -7,8 +7,7 @@ import re
 import shutil
 import sys
 import tempfile
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -344,19 +343,30 @@ def csv_headers(reader: Any, files: list[str]) -> dict[str, list[str]]:
     return {file: reader.read_csv(file, header=True).columns for file in files}
 
 
-def repeated_names(path: str, names: list[str]) -> set[str]:
-    """Return names, in lower case, that a csv file gives to several columns.
+def repeated_names(path: str, names: Sequence[str], used: Collection[str]) -> list[str]:
+    """Return those used names, in lower case, that a csv file gives to columns which differ.
 
-    DuckDB calls the second `g` ``g_1``, and so it does where the file has ``G``.
+    DuckDB calls the second `g` ``g_1``, and so it does where the file has ``G``. Copies of a column
+    are harmless, and common: the scores of COMPAS are in their file twice.
     """
     known = {name.lower() for name in names}
     twins = [re.fullmatch(r"(.+)_\d+", name.lower()) for name in names]
     files, kind = resolve(path)
     if kind == "parquet" or not any(twin and twin[1] in known for twin in twins):
-        return set()
-    lines = connection(files[0]).read_csv(files[0], header=False, all_varchar=True)
-    written = Counter(str(name).lower() for name in lines.limit(1).fetchall()[0])
-    return {name for name, times in written.items() if times > 1}
+        return []
+    reader = connection(files[0])
+    (header,) = reader.read_csv(files[0], header=False, all_varchar=True).limit(1).fetchall()
+    columns: dict[str, list[str]] = {}
+    for written, name in zip(header, names, strict=True):
+        columns.setdefault(str(written).lower(), []).append(_quoted(name))
+    rows = reader.read_csv(files, header=True, all_varchar=True, union_by_name=True)
+    differing = []
+    for name in sorted({name.lower() for name in used} & set(columns)):
+        first, *copies = columns[name]
+        differ = " OR ".join(f"{first} IS DISTINCT FROM {copy}" for copy in copies)
+        if copies and rows.filter(differ).limit(1).fetchall():
+            differing.append(name)
+    return differing
 
 
 def _check_headers(headers: Mapping[str, list[str]], path: str) -> None:

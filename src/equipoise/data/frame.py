@@ -130,9 +130,8 @@ def _open_path(
     from equipoise.data import duckdb
 
     relation = duckdb.read(path, words=words)
-    again = duckdb.repeated_names(path, relation.columns) & {name.lower() for name in used}
-    if again:
-        raise _not_distinct(sorted(again))
+    if again := duckdb.repeated_names(path, relation.columns, used):
+        raise _not_distinct(again)
     return _lazy(relation)
 
 
