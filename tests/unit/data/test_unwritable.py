@@ -102,3 +102,12 @@ def test_a_number_that_was_replaced_by_text_is_an_edit():
     record["findings"][0]["ci_low"] = "low"
     with pytest.raises(TypeError, match="ci_low must be a number"):
         eq.AuditResult.from_dict(record)
+
+
+def test_bins_of_words_and_a_grid_without_scores_are_refused():
+    with pytest.raises(DataError, match="`bins` needs a numeric column; 'sex' is String"):
+        eq.Audit({"sex": SEX, "approved": APPROVED}, group="sex", bins={"sex": [1.0]})
+    data = {"sex": SEX, "late": APPROVED, "score": [0.1, 0.4, 0.2, 0.9] * 25}
+    audit = eq.Audit(data, group="sex", y_true="late", y_score="score")
+    with pytest.raises(InvalidParameterError, match="`grid` has no score; leave it out"):
+        audit.predictive_parity(grid=[])

@@ -122,3 +122,16 @@ def test_size_with_thousands_of_samples(known, rng):
     tests = [equal_rates_test(row, n.astype(float), rate=rate if known else None) for row in ones]
     assert tests[0].method == "moments"
     assert_rate(sum(t.p_value <= 0.05 for t in tests), trials, 0.05)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_thousands_of_small_groups_are_tested_by_two_moments(seed):
+    rng = np.random.default_rng(seed)
+    n = rng.integers(2, 9, 5001).astype(float)
+    ones = rng.binomial(n.astype(int), 0.3).astype(float)
+    many = equal_rates_test(ones, n)
+    assert many.method == "moments"
+    # With so many groups the chi-square law itself is near.
+    assert many.p_value == pytest.approx(stats.chi2.sf(many.statistic, many.df), abs=0.06)
+    ones[:200] = n[:200]
+    assert equal_rates_test(ones, n).p_value < 1e-12
