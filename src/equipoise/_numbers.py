@@ -10,7 +10,7 @@ def number(value: float | None) -> str:
     if value == 0:
         return "0"
     if 0.001 <= abs(value) < 100_000:
-        return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
+        return f"{value:.3g}" if abs(value) < 999.5 else f"{value:,.0f}"
     return f"{value:.2e}"
 
 

@@ -57,7 +57,7 @@ def test_a_line_that_is_cut_off_is_named_in_a_packed_file_too(run, tmp_path):
     lines = [",".join(names), *[",".join("1" * 100)] * 20, "1,1"]
     (tmp_path / "cut.csv.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
     told = complaint(run("init", "cut.csv.gz", cwd=tmp_path))
-    assert "line 22 has 2, the first has 100" in told
+    assert "line 22 has 2 fields, the first has 100" in told
     assert len(told) < 500
 
 

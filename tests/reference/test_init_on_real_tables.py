@@ -98,6 +98,7 @@ TABLES = {
     "obermeyer_holdout_predictions.csv.gz": {
         "y_score": "risk_score_t",
         "y_pred": "program_enrolled_t",
+        "y_true": "gagne_sum_t",
         "group": ["dem_race_black"],
         "favourable": 1,
     },

@@ -39,7 +39,7 @@ NOT_TEXT = "it is not UTF-8 text. Convert it first: `iconv -f latin1 -t utf-8 OL
 LOOKED_AT = 20_480
 """Rows that show which words a column of truth values is written in."""
 
-CSV_ENDINGS = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".csv.zst")
+CSV_ENDINGS = (".csv", ".tsv", ".txt", ".data", ".csv.gz", ".tsv.gz", ".csv.zst")
 PARQUET_ENDINGS = (".parquet", ".pq")
 
 
@@ -247,9 +247,11 @@ def read(path: str, *, words: CsvWords | None = None) -> Any:
     except UnicodeDecodeError as error:
         raise DataError(f"Cannot read {shown(path)}: {NOT_TEXT}") from error
     if kind == "csv" and len(relation.columns) == 1:
+        if uneven := _uneven(files[0]):
+            raise DataError(f"Cannot read {shown(path)}: {uneven}.")
         raise DataError(
             f"{shown(path)} has a single column {shown(relation.columns[0])}; the delimiter must be"
-            f" a comma, a tab, a semicolon or a bar{_uneven(files[0])}."
+            " a comma, a tab, a semicolon or a bar."
         )
     return relation
 
@@ -465,8 +467,8 @@ def _uneven(file: str) -> str:
         for number, line in enumerate(stream, start=2):
             if mark is not None and line.strip() and line.count(mark) != first.count(mark):
                 return (
-                    f", and every line must have as many fields: line {number} has"
-                    f" {line.count(mark) + 1}, the first has {first.count(mark) + 1}"
+                    f"line {number} has {line.count(mark) + 1} fields, the first has"
+                    f" {first.count(mark) + 1}; correct that line, or delete it"
                 )
     return ""
 

@@ -23,7 +23,7 @@ CLASSES: dict[str, re.Pattern[str]] = {
         _ANY,
     ),
     "sex": re.compile(
-        r"(^|_)sex|sex($|_)|gender|(^|_)(fe)?male($|_)|woman|women$|geschlecht|(^|_)gener[eo]$",
+        r"(^|_)sex|sex($|_)|gender|(^|_)(fe)?male($|_)|woman|women$|pronoun|geschlecht|(^|_)gener[eo]$",
         _ANY,
     ),
     "age": re.compile(
@@ -32,7 +32,7 @@ CLASSES: dict[str, re.Pattern[str]] = {
         _ANY,
     ),
     "other": re.compile(
-        r"religio|national|nacional|(^|_)nativ|foreign|immigra|citizen|disab|(^|_)dis$|marital"
+        r"religio|muslim|christian|jewish|national|nacional|(^|_)nativ|foreign|migra|citizen|disab|(^|_)dis$|marital"
         r"|marri|(^|_)mar($|_)|veteran|pregnan|orient|language|lunch|poverty|medicaid|region"
         r"|group|sensitive|protected|staatsangehorig|herkunft|behinder|origine|handicap",
         _ANY,
@@ -43,8 +43,10 @@ YEARS_WORDS = re.compile(r"^(agep?|alter|edad)$|^(applicant|patient|customer|cli
 LETTERS = frozenset("ASZ")
 """What papers call the protected attribute."""
 PREDICTED_WORDS = re.compile(
-    r"pred|decision|decid|approv|select|hired|accept|admit|yhat|y_hat|flagged|high_risk|offer|grant"
-    r"|enrolled|^call(ed|back)?$|denied|^deny|reject|alert|advanced|shortlist|invited|promoted"
+    r"pred|decision|decid|approv|select|hired|accept|(?<!re)admit|yhat|y_hat|flagged|high_risk|offer|grant"
+    r"|enrolled|^call(ed|back)?$|denied|^deny|reject|alert|advanced|shortlist|interview|invited"
+    r"|promoted|recommend|empfehl|action_taken|(loan|application|approval)_status|^model_"
+    r"|^(binary_)?score$"
     r"|declined|detain|detention|bewillig|genehmig|abgelehn|eingestellt|accorde|refuse|embauch|aprobad"
     r"|rechazad|contratad",
     _ANY,
@@ -52,17 +54,18 @@ PREDICTED_WORDS = re.compile(
 OUTCOME_WORDS = (
     re.compile(r"^(y|y_true|target|label|outcome|class)$", _ANY),
     re.compile(
-        r"true|outcome|label|target|actual|repaid|recid|conver|response|take_?up|voted|confirmed"
+        r"true|outcome|label|target|actual|repaid|recid|^termd$|terminated|conver|response|take_?up|voted|confirmed"
         r"|zuruckgezahlt|ruckfall|reincid",
         _ANY,
     ),
     re.compile(
-        r"default|event|success|income|employ|died|readmi|class|visit|^(credit_?)?risk$|ausfall"
+        r"default|event|success|income|(?<!self_)employ|died|readmi|class|visit|^(credit_?)?risk$|ausfall"
         r"|defaut|impago",
         _ANY,
     ),
 )
 """Names of outcomes, the surest first."""
+SEVERAL_WORDS = re.compile(r"default|died|readmi|^result$|status$", _ANY)
 MEASURED_WORDS = re.compile(r"true|outcome|label|target|actual", _ANY)
 """A score with such a word is what was measured, not what a model says."""
 AMOUNT_WORDS = re.compile(r"^(read|math|test|grade|gpa|spend|re\d\d|earn|wage|cost)", _ANY)
@@ -72,6 +75,8 @@ SCORE_WORDS = re.compile(
 )
 CHANCE_WORDS = re.compile(r"_prob$", _ANY)
 """The score of a model; in an experiment rather what people believed."""
+SHARE_WORDS = re.compile(r"^p_", _ANY)
+"""The score of a model where its numbers are between 0 and 1."""
 FINAL_WORDS = re.compile(r"final|overall|total|combined", _ANY)
 TREATMENT_WORDS = re.compile(
     r"treat|^arm$|assign|exposed|intervention|intensive|randomi|(^|_)(ab|test)_?group", _ANY
@@ -81,15 +86,20 @@ EFFECT_WORDS = re.compile(r"uplift|effect|(^|_)(cate|ite|tau)($|_)", _ANY)
 SPLIT_WORDS = re.compile(r"^(split|fold|partition|subset|is_(train|test)|train|test)$", _ANY)
 IDENTIFIER_WORDS = re.compile(
     # Not paid, valid, grid and the like.
-    r"(^|_)(id|uuid|key|name|user|person|patient|customer)($|_)|(?<![abpv])(?<!val)(?<!gr)id(code)?$"
+    r"(^|_)(id|uuid|key|name|ref)($|_)|^(user|person|patient|customer)s?(_(no|nr|nbr|num|number))?$"
+    r"|(?<![abpv])(?<!val)(?<!gr)id(code)?$"
     r"|^id(\d|enti(fi|$))|^index$|^row(name)?s?$",
     _ANY,
 )
 NUMBER_WORDS = re.compile(r"(^|_)(no|nr|num|mrn|ssn)$|number$|nummer$|^unnamed", _ANY)
 NAME_WORDS = re.compile(r"(first|last|sur|full|nick)_?name|^name$|e?mail_?address|phone", _ANY)
 SIZE_WORDS = re.compile(r"size|count|number", _ANY)
+PLACE_WORDS = re.compile(r"(^|_)(state|country|county|city|zip|postcode|code|reason)($|_)", _ANY)
+"""What a number or a label of no order describes: never an outcome."""
 UNIT_WORDS = re.compile(r"school$|hospital|clinic|household|address|village|^firm$|^site$", _ANY)
 WEIGHT_WORDS = re.compile(r"weight|wgt|(^|_)wt($|_|\d)", _ANY)
+BODY_WORDS = re.compile(r"(^|_)(height|bmi|waist)($|_)", _ANY)
+"""Beside these a weight is that of a body."""
 COUNT_WORDS = re.compile(r"^(n|count|freq|frequency|n_rows|rows)$", _ANY)
 POSITIVE_WORDS = (
     *("1", "true", "yes", "y", "t", "positive", "approved", "selected", "hired", "good"),
@@ -98,7 +108,7 @@ POSITIVE_WORDS = (
 
 GOOD_WORDS = re.compile(
     r"approv|hired|hire$|accept|admit|admis|grant|offer|select|repaid|repay|(^|_)call|promot|employ"
-    r"|enrol|graduat|pass(ed)?$|success|(^|_)good($|_)|award|eligib|qualif|shortlist|interview"
+    r"|enrol|graduat|(^|_)pass(ed)?($|_)|success|(^|_)good($|_)|award|eligib|qualif|shortlist|interview"
     r"|surviv|advanced|invited|paid($|_)|bewillig|genehmig|angenommen|eingestellt"
     r"|zuruckgezahlt|accorde|embauch|aprobad|aceptad|contratad",
     _ANY,
@@ -117,6 +127,30 @@ NEGATION = re.compile(
 )
 """What before a word turns it around: not_approved, no_default, ineligible."""
 
+DECIDED = re.compile(
+    r"^((?:is|was|got|been|loan|model|program|pred|predicted)_)*"
+    r"(approved|hired|selected|accepted|admitted|promoted|denied|rejected|declined|refused|shortlisted"
+    r"|invited|interviewed|enrolled|detained|flagged|granted|called|call)(_(t|flag|y_n))?$",
+    _ANY,
+)
+"""Names of decisions that can follow "were"."""
+HAPPENED = {
+    "repaid": ("repaid", "did not repay"),
+    "default": ("defaulted", "did not default"),
+    "defaulted": ("defaulted", "did not default"),
+    "recid": ("reoffended", "did not reoffend"),
+    "died": ("died", "did not die"),
+    "survived": ("survived", "did not survive"),
+    "employed": ("were employed", "were not employed"),
+    "readmitted": ("were readmitted", "were not readmitted"),
+    "graduated": ("graduated", "did not graduate"),
+    "voted": ("voted", "did not vote"),
+}
+"""Words in names of outcomes, and what people say of those with and without."""
+NO_WORDS = frozenset({"0", "false", "no", "n", "f", "nein", "non", "nao"})
+
+AGES = (25, 45)
+"""Cut points of an age."""
 MOST_GROUPS = 3
 MOST_LEVELS = 20
 MOST_NAMED_LEVELS = 100
@@ -141,6 +175,10 @@ class Draft:
         Whether the outcome is a number rather than one of two labels.
     warning : str
         What is wrong with the table itself, for a person to mend first.
+    undecided : bool
+        Whether a person must say what of several values is decided or happens.
+    words : dict
+        By role, what is said of people with and without it.
     """
 
     roles: dict[str, Any] = field(default_factory=dict)
@@ -149,6 +187,8 @@ class Draft:
     numbers: list[str] = field(default_factory=list)
     amount: bool = False
     warning: str = ""
+    undecided: bool = False
+    words: dict[str, tuple[str, str]] = field(default_factory=dict)
 
     def give(self, role: str, column: ColumnProfile, reason: str) -> None:
         """Give a role to a column."""
@@ -179,11 +219,12 @@ def draft(columns: Sequence[ColumnProfile]) -> Draft:
     """
     plan = Draft(warning=_no_header(columns))
     free = {column.name: column for column in columns}
+    body = any(_named(BODY_WORDS, column) for column in columns)
     _identifiers(plan, free)
     rules: tuple[tuple[str, Callable[[ColumnProfile], bool], str], ...] = (
         (
             "weight",
-            lambda c: c.kind == "number" and not c.binary and _named(WEIGHT_WORDS, c),
+            lambda c: c.kind == "number" and not c.binary and not body and _named(WEIGHT_WORDS, c),
             "its name",
         ),
         (
@@ -210,6 +251,7 @@ def draft(columns: Sequence[ColumnProfile]) -> Draft:
                 and (
                     _named(SCORE_WORDS, c)
                     or (_named(CHANCE_WORDS, c) and "treatment" not in plan.roles)
+                    or (_named(SHARE_WORDS, c) and _within(c, 0.0, 1.0))
                 )
                 and not _named(MEASURED_WORDS, c)
             ),
@@ -218,14 +260,19 @@ def draft(columns: Sequence[ColumnProfile]) -> Draft:
     )
     for role, fits, reason in rules:
         fitting = [c for c in free.values() if not _protected(c) and fits(c)]
-        for column in [*(c for c in fitting if _named(FINAL_WORDS, c)), *fitting][:1]:
+        fitting.sort(key=lambda c: (not _named(FINAL_WORDS, c), c.missing > 0))
+        for column in fitting[:1]:
             plan.give(role, free.pop(column.name), f"{reason} ({_seen(column)})")
-    _named_outcome(plan, free)
+    _predicted_outcome(plan, free)
+    if "y_true" not in plan.roles:
+        _named_outcome(plan, free)
+    _several_values(plan, free)
     _arms(plan, free)
     _groups(plan, free)
     _remaining(plan, free)
     _labels(plan, columns)
     _favourable(plan, columns)
+    _words(plan, columns)
     return plan
 
 
@@ -295,12 +342,18 @@ def draft_text(drafted: Draft, *, path: str, checks: str | None = None) -> str:
         if reason:
             lines.append(f"# {_one_line(reason)}")
         lines.append(f"{role} = {_toml(value)}")
+    if "cluster" not in drafted.roles:
+        lines += [
+            "# If people have several rows, name the column that tells people apart.",
+            '# cluster = "person"',
+        ]
     if "favourable" not in drafted.roles:
         lines += [
             "# Which decision (or outcome) is good for the person: 1, 0 or a label. No column name",
             "# says it; without it the report cannot say who is worse off.",
             "# favourable = 1",
         ]
+    lines += _said(drafted)
     if drafted.left:
         lines += ["", "# Columns without a role:"]
         lines += [f"#   {_one_line(name)}: {why}" for name, why in drafted.left.items()]
@@ -316,6 +369,27 @@ def draft_text(drafted: Draft, *, path: str, checks: str | None = None) -> str:
             "# outcomes. To audit a model, add the column of its decisions or scores.",
         ]
     return "\n".join(lines) + "\n\n" + (default_checks(drafted) if checks is None else checks)
+
+
+def _said(drafted: Draft) -> list[str]:
+    """Write the words of the report: those that names of columns give, or how to give some."""
+    if not drafted.words:
+        return [
+            "",
+            "# Sentences name columns and values; to have them say it in words:",
+            "# [words]",
+            '# people = "applicants"',
+            '# selected = "invited to an interview"',
+        ]
+    lines = ["", "[words]"]
+    # What counts as 1 may be the label that says no: the good decision, for a template.
+    no = str(drafted.roles.get("positive", 1)).strip().lower() in NO_WORDS
+    for role, said in drafted.words.items():
+        with_it, without = said[::-1] if no else said
+        names = ("selected", "not_selected") if role == "y_pred" else ("outcome", "no_outcome")
+        lines.append(f"# read from `{_one_line(drafted.roles[role])}`: check this")
+        lines += [f"{names[0]} = {_toml(with_it)}", f"{names[1]} = {_toml(without)}"]
+    return lines
 
 
 def default_checks(drafted: Draft) -> str:
@@ -392,7 +466,10 @@ def _metrics(drafted: Draft) -> list[tuple[str, str]]:
     if "y_pred" in have:
         both = "y_true" in have and not drafted.amount
         errors = [("fpr", "false positive rates"), ("fnr", "false negative rates")]
-        return [("selection_rate", "selection rates"), *(errors if both else [])]
+        unasked = (
+            [("mean_score", "mean scores")] if "y_score" in have and "y_true" not in have else []
+        )
+        return [("selection_rate", "selection rates"), *(errors if both else unasked)]
     metrics = []
     if "y_true" in have:
         metrics.append(
@@ -460,6 +537,43 @@ def _numbered(column: ColumnProfile) -> bool:
     return (column.high or 0) - (column.low or 0) == column.n - 1 or _named(NUMBER_WORDS, column)
 
 
+def _predicted_outcome(plan: Draft, free: dict[str, ColumnProfile]) -> None:
+    """Give the outcome to a number beside which its prediction stands."""
+    for column in [c for c in free.values() if c.kind == "number" and not _protected(c)]:
+        hats = [f"{column.name}_{end}" for end in ("hat", "pred", "predicted", "prediction")]
+        hat = next((free[name] for name in hats if name in free), None)
+        if hat is None or column.distinct < 2:
+            continue
+        plan.amount = not column.binary
+        plan.give("y_true", free.pop(column.name), f"`{hat.name}` predicts it ({_seen(column)})")
+        if "y_score" not in plan.roles and hat.kind == "number" and not hat.binary:
+            plan.give("y_score", free.pop(hat.name), f"predicts `{column.name}` ({_seen(hat)})")
+        return
+
+
+def _several_values(plan: Draft, free: dict[str, ColumnProfile]) -> None:
+    """Name a decision or an outcome of several values, and guess no other: a person must choose."""
+    for role, words, noun in (
+        ("y_pred", (PREDICTED_WORDS,), "a decision"),
+        ("y_true", (*OUTCOME_WORDS[:2], SEVERAL_WORDS), "an outcome"),
+    ):
+        fitting = [
+            c
+            for c in free.values()
+            if (c.kind == "text" or (role == "y_pred" and c.whole))
+            and 2 < c.distinct <= MOST_LEVELS
+            and not _protected(c)
+            and any(_named(word, c) for word in words)
+        ]
+        for column in [] if {"y_pred", "y_true"} & set(plan.roles) else fitting[:1]:
+            del free[column.name]
+            plan.left[column.name] = (
+                f"{noun} of several values ({_seen(column)}): to use it, write"
+                f" {role} = {_toml(column.name)} above, and positive = the value that counts as 1"
+            )
+            plan.undecided = True
+
+
 def _named_outcome(plan: Draft, free: dict[str, ColumnProfile]) -> None:
     """Give the outcome to a column whose name says so; of several, to the last of the surest."""
     for tier, words in enumerate(OUTCOME_WORDS):
@@ -522,7 +636,7 @@ def _groups(plan: Draft, free: dict[str, ColumnProfile]) -> None:
         plan.reasons["group"] = f"{why} ({seen})"
     for column in chosen:
         if not _few(column) and column.kind == "number":
-            plan.roles["bins"] = {column.name: [25, 45]}
+            plan.roles["bins"] = {column.name: [*AGES]}
             plan.reasons["bins"] = (
                 "cut points for age: choose those that the law or your policy names"
             )
@@ -548,7 +662,7 @@ def _named_groups(free: dict[str, ColumnProfile]) -> list[ColumnProfile]:
         if kind == "age":
             marks = [c for c in named if c.binary]
             named = [c for c in named if not c.binary] or [
-                c for c in free.values() if c.kind == "number" and _named(YEARS_WORDS, c)
+                c for c in free.values() if _named(YEARS_WORDS, c) and _years(c)
             ]
             named = named or (marks if len(marks) == 1 else [])
         # A column with all the values says more than one that marks a single value.
@@ -560,7 +674,7 @@ def _named_groups(free: dict[str, ColumnProfile]) -> list[ColumnProfile]:
 
 def _remaining(plan: Draft, free: dict[str, ColumnProfile]) -> None:
     """Give the outcome, and failing all else the score, to what is left."""
-    if "y_true" not in plan.roles and "y_pred" not in plan.roles and free:
+    if not ({"y_true", "y_pred"} & set(plan.roles) or plan.undecided):
         _unnamed_outcome(plan, free)
     for column in free.values():
         plan.left[column.name] = _seen(column)
@@ -570,16 +684,23 @@ def _remaining(plan: Draft, free: dict[str, ColumnProfile]) -> None:
 
 def _unnamed_outcome(plan: Draft, free: dict[str, ColumnProfile]) -> None:
     """Outcomes tend to be the last column of a table, and to have two values."""
-    pairs = [c for c in free.values() if c.binary and (c.kind == "text" or _zero_one(c))]
-    numbers = [c for c in free.values() if c.kind == "number" and c.distinct > 2]
+    fitting = [c for c in free.values() if not _named(PLACE_WORDS, c)]
+    pairs = [c for c in fitting if c.binary and (c.kind == "text" or _zero_one(c))]
+    numbers = [c for c in fitting if c.kind == "number" and c.distinct > 2]
     amounts = [c for c in numbers if _named(AMOUNT_WORDS, c)]
-    last = list(free.values())[-1]
+    last = fitting[-1] if fitting else None
     if "y_score" in plan.roles:
         # Beside a score many numbers are features; two values are what it predicts.
         numbers = amounts = []
-    if "treatment" in plan.roles and last in numbers:
+    if last is not None and "treatment" in plan.roles and last in numbers:
         column, why = last, "the last column of an experiment"
-    elif last in numbers and last.distinct <= 10 and last.whole and not _named(SIZE_WORDS, last):
+    elif (
+        last in numbers
+        and last is not None
+        and last.distinct <= 10
+        and last.whole
+        and not _named(SIZE_WORDS, last)
+    ):
         column, why = last, "the last column, with few values"
     elif pairs:
         column, why = pairs[-1], "the last column with two values"
@@ -657,6 +778,21 @@ def _favourable(plan: Draft, columns: Sequence[ColumnProfile]) -> None:
             return
 
 
+def _words(plan: Draft, columns: Sequence[ColumnProfile]) -> None:
+    """Read from names of columns what is said of people, where the values say yes and no."""
+    for column in columns:
+        labels = {str(level).strip().lower() for level in column.levels}
+        if not column.binary or not (_zero_one(column) or labels & NO_WORDS):
+            continue
+        name = _plain(column.name).lower()
+        if column.name == plan.roles.get("y_pred") and (decided := DECIDED.search(name)):
+            word = {"call": "called"}.get(decided[2], decided[2])
+            plan.words["y_pred"] = (word, f"not {word}")
+        if column.name == plan.roles.get("y_true") and not re.search(r"(^|_)(no|not|non)_", name):
+            known = [said for word, said in HAPPENED.items() if word in name.split("_")]
+            plan.words |= {"y_true": known[0]} if known else {}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Valence:
     """A word that is good or bad for a person."""
@@ -700,6 +836,21 @@ def _protected(column: ColumnProfile) -> bool:
     """Whether a name characterises people: such a column is a group and nothing else."""
     named = any(_named(words, column) for words in CLASSES.values())
     return named and not _named(TREATMENT_WORDS, column)
+
+
+def _within(column: ColumnProfile, low: float, high: float) -> bool:
+    return (
+        column.low is not None
+        and column.high is not None
+        and low <= column.low <= column.high <= high
+    )
+
+
+def _years(column: ColumnProfile) -> bool:
+    """Whether numbers may be ages in years, on both sides of a cut point."""
+    return _within(column, 0.0, 130.0) and any(
+        (column.low or 0.0) < cut < (column.high or 0.0) for cut in AGES
+    )
 
 
 def _zero_one(column: ColumnProfile) -> bool:

@@ -392,7 +392,8 @@ def _checks(content: Mapping[str, Any], source: _Source) -> list[PlannedCheck]:
     tables = content.get("check", [])
     if not isinstance(tables, list) or not tables:
         raise InvalidParameterError(
-            f"{source.name} needs at least one question: a table written [[check]] with"
+            f"{source.name} asks nothing yet: complete its roles as its comments say, and give it"
+            f" at least one question, a table written [[check]] with"
             f" `question`, one of {quoted(questions())}."
         )
     planned: list[PlannedCheck] = []

@@ -125,7 +125,7 @@ def test_a_reason_is_one_line_without_advice():
 
 def test_a_line_with_more_fields_is_named(tmp_path):
     (tmp_path / "t.csv").write_text("g,p\na,1\nb,0\nb,0,7\na,1\n")
-    with pytest.raises(DataError, match="line 4 has 3, the first has 2"):
+    with pytest.raises(DataError, match="line 4 has 3 fields, the first has 2; correct that line"):
         eq.Audit(tmp_path / "t.csv", group="g", y_pred="p")
 
 

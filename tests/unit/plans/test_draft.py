@@ -70,8 +70,10 @@ def test_the_questions_are_those_that_the_roles_allow():
     ]
     assert scored.checks[-1].group == ("race",)
     decided = parse_plan(draft_text(draft(profile(table | {"hired": [0, 1, 1] * 20})), path="x"))
-    assert [check.question for check in decided.checks] == ["disparity", "flag", "certify"]
-    first, crossed, _ = decided.checks
+    assert [check.question for check in decided.checks] == [
+        *("disparity", "disparity", "flag", "certify")
+    ]
+    first, _, crossed, _ = decided.checks
     assert first.options == {"metric": "selection_rate", "simultaneous": True, "depth": 1}
     assert crossed.id == "intersections-selection-rate"
     assert "depth" not in crossed.options
@@ -373,6 +375,73 @@ UNSEEN = {
         },
         {"y_pred": "yhat", "y_score": "yprob", "y_true": "y", "group": ["A"]},
     ),
+    "home mortgages": (
+        {
+            "derived_race": ["White", "Black", "Asian"] * 20,
+            "derived_sex": ["Male", "Female"] * 30,
+            "action_taken": [1, 3, 1] * 20,
+            "county_code": [6000 + k % 25 for k in ROWS],
+            "denial_reason_1": [10, 1, 3] * 20,
+        },
+        {"y_pred": "action_taken", "group": ["derived_race", "derived_sex"], "positive": 3},
+    ),
+    "a loan status beside an employment": (
+        {
+            "Gender": ["Male", "Female"] * 30,
+            "Self_Employed": ["No", "Yes", "No"] * 20,
+            "ApplicantIncome": [k * 10 % 50 for k in ROWS],
+            "Loan_Status": ["Y", "N", "Y"] * 20,
+        },
+        {"y_pred": "Loan_Status", "group": ["Gender"], "positive": "Y"},
+    ),
+    "staff": (
+        {
+            "State": ["MA", "CT"] * 30,
+            "RaceDesc": ["White", "Black", "Asian"] * 20,
+            "Termd": [0, 1, 1] * 20,
+            "months_as_customer": [k % 30 for k in ROWS],
+        },
+        {"y_true": "Termd", "group": ["RaceDesc"]},
+    ),
+    "a score of two values": (
+        {"score": [0, 1] * 30, "label_value": [0, 1, 1] * 20, "race": ["a", "b"] * 30},
+        {"y_pred": "score", "y_true": "label_value", "group": ["race"]},
+    ),
+    "a measure beside its prediction": (
+        {
+            "gender": ["F", "M"] * 30,
+            "risk_score": [k / 61 for k in ROWS],
+            "conditions": [k % 25 for k in ROWS],
+            "conditions_hat": [k / 3 for k in ROWS],
+        },
+        {"y_score": "risk_score", "y_true": "conditions", "group": ["gender"]},
+    ),
+    "standardised ages, and weights of bodies": (
+        {
+            "sex": ["F", "M"] * 30,
+            "age": [k / 61 - 0.5 for k in ROWS],
+            "height": [150 + k for k in ROWS],
+            "weight": [50.5 + k for k in ROWS],
+            "p(stroke)": [k / 61 for k in ROWS],
+            "died": [0, 1, 1] * 20,
+        },
+        {"y_score": "p(stroke)", "y_true": "died", "group": ["sex"], "favourable": 0},
+    ),
+    "an applicant tracking system": (
+        {
+            "Pronouns": ["she/her", "he/him"] * 30,
+            "Accepted offer": ["Y", "N", None] * 20,
+            "Moved to interview (Y/N)": ["Y", "N", "N"] * 20,
+            "tenant_ref": [k // 2 for k in ROWS],
+        },
+        {
+            "cluster": "tenant_ref",
+            "y_pred": "Moved to interview (Y/N)",
+            "group": ["Pronouns"],
+            "positive": "Y",
+            "favourable": "Y",
+        },
+    ),
     "words that only look like others": (
         {
             "applicantRace": ["a", "b"] * 30,
@@ -455,3 +524,63 @@ def test_a_template_says_when_its_legal_basis_was_checked(name):
         told = " ".join(text.replace("\n#", " ").split())
         assert "(12 CFR 1002) was deleted with effect from 21 July 2026" in told
         assert "SB 24-205 was repealed by SB 26-189 with effect from 1 January 2027" in told
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "role"),
+    [
+        ("readmitted", ["NO", "<30", ">30"], "y_true"),
+        ("action_taken", [1, 2, 3], "y_pred"),
+        ("decision", ["approved", "denied", "withdrawn"], "y_pred"),
+    ],
+)
+def test_of_several_values_a_person_says_which_one_counts(name, values, role):
+    columns = {"sex": ["F", "M"] * 30, name: values * 20, "income": list(ROWS)}
+    guess = drafted(**columns)
+    assert set(guess.roles) == {"group"}
+    assert f'write {role} = "{name}" above, and positive' in guess.left[name]
+    text = draft_text(guess, path="x.csv")
+    assert "Complete the roles above" in text
+    assert 'metric = "mean_outcome"' in text
+
+
+def test_a_score_beside_decisions_is_asked_about_though_there_is_no_outcome():
+    guess = drafted(sex=["F", "M"] * 30, score=list(ROWS), hired=[0, 1, 1] * 20)
+    metrics = [c.options["metric"] for c in parse_plan(draft_text(guess, path="x")).checks]
+    assert metrics == ["selection_rate", "mean_score", "selection_rate", "selection_rate"]
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        ({"hired": [0, 1]}, {"selected": "hired", "not_selected": "not hired"}),
+        ({"Call": ["no", "yes"]}, {"selected": "called", "not_selected": "not called"}),
+        (
+            {"default.next.month": [0, 1]},
+            {"outcome": "defaulted", "no_outcome": "did not default"},
+        ),
+        ({"accepted_offer": [0, 1]}, None),
+        ({"decision": ["approved", "denied"]}, None),
+        ({"no_default": [0, 1]}, None),
+    ],
+)
+def test_words_of_sentences_are_read_from_names(columns, words):
+    table = {name: values * 30 for name, values in columns.items()}
+    text = draft_text(drafted(sex=["F", "F", "M"] * 20, **table), path="x.csv")
+    assert tomllib.loads(text).get("words") == words
+    assert ("# [words]" in text) == (words is None)
+
+
+def test_words_follow_the_label_that_a_template_counts():
+    guess = drafted(sex=["F", "F", "M"] * 20, denied=[0, 1] * 30)
+    asked = template_checks("four-fifths", guess)
+    assert guess.roles["positive"] == 0
+    words = tomllib.loads(draft_text(guess, path="x.csv", checks=asked))["words"]
+    assert words == {"selected": "not denied", "not_selected": "denied"}
+
+
+def test_a_plan_says_that_people_may_have_several_rows():
+    people = {"sex": ["F", "M"] * 30, "hired": [0, 1, 1] * 20}
+    assert '# cluster = "person"' in draft_text(drafted(**people), path="x.csv")
+    several = people | {"person": [k // 2 for k in ROWS]}
+    assert '# cluster = "person"' not in draft_text(drafted(**several), path="x.csv")

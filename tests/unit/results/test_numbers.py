@@ -1,0 +1,21 @@
+import pytest
+
+from equipoise._numbers import number
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "-"),
+        (0.0, "0"),
+        (0.12345, "0.123"),
+        (999.4, "999"),
+        (999.7, "1,000"),
+        (-1234.5, "-1,234"),
+        (54321.0, "54,321"),
+        (0.00012, "1.20e-04"),
+        (1e6, "1.00e+06"),
+    ],
+)
+def test_numbers_have_three_digits_or_all_before_the_point(value, text):
+    assert number(value) == text
