@@ -7,6 +7,7 @@ from equipoise.exceptions import DataError, InvalidParameterError
 from equipoise.stats.disparity import discovery
 from equipoise.stats.disparity.conditions import bin_features
 from equipoise.stats.disparity.discovery import (
+    _fulfils,
     discover_subgroups,
     lattice,
     lattice_discovery,
@@ -227,3 +228,8 @@ def test_a_table_without_subgroups_says_what_would_help(n, min_size, message):
     y, x = np.arange(n) % 2, np.where(np.arange(n) % 3 == 0, "a", "b")
     with pytest.raises(DataError, match=message):
         discover_subgroups(y, {"x": x}, min_size=min_size)
+
+
+def test_a_condition_that_no_feature_has_is_refused():
+    with pytest.raises(InvalidParameterError, match="There is no such condition"):
+        _fulfils((), 0)

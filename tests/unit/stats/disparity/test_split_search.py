@@ -5,7 +5,13 @@ from scipy import stats
 
 from equipoise.exceptions import DataError, InvalidParameterError
 from equipoise.stats.disparity.discovery import discover_subgroups
-from equipoise.stats.disparity.split_search import PermutedContrast, at_least, split_rows
+from equipoise.stats.disparity.split_search import (
+    PermutedContrast,
+    _at_most,
+    _RateGap,
+    at_least,
+    split_rows,
+)
 from oracles.over_time import closed_simes
 
 
@@ -155,3 +161,16 @@ def test_bad_splits_are_refused(rng, split, error, message):
 def test_constant_features_leave_nothing_to_search(rng):
     with pytest.raises(DataError, match="No feature splits"):
         discover_subgroups(rng.normal(size=400), {"a": np.ones(400)})
+
+
+def test_rows_beyond_the_limit_are_left_out_evenly():
+    rows = np.array([True] * 10 + [False] * 5 + [True] * 10)
+    kept = _at_most(rows, 5)
+    assert np.flatnonzero(kept).tolist() == [0, 4, 9, 19, 24]
+    assert _at_most(rows, 20) is rows
+
+
+def test_a_gap_of_rates_is_their_difference():
+    y = np.array([1.0, 1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0])
+    gap = _RateGap.of(y, np.arange(8) < 4)
+    assert gap.estimate.tolist() == [0.25]

@@ -87,3 +87,9 @@ def test_a_median_is_an_atom_when_both_sides_are_far_from_one_half():
     assert (_density_ratio(edge, 0.0, member) > 0.0).all()
     atom = np.repeat([0.0, 1.0, 2.0], [20, 60, 20])
     assert _density_ratio(atom, 1.0, member).tolist() == [0.0, 0.0]
+
+
+def test_standard_errors_of_scoring_rates_are_roots_of_their_variances():
+    rates = scoring_rates(np.arange(40.0), np.tile([0, 1], 20))
+    np.testing.assert_allclose(rates.se**2, np.diag(rates.covariance))
+    np.testing.assert_allclose(rates.rate, 0.5)

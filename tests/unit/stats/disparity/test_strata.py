@@ -269,3 +269,11 @@ def test_a_ratio_to_a_mean_of_zero_is_undefined():
     low, high = c.interval(1.96, c.overlap_weights, "ratio")
     assert low > 0.0
     assert high == np.inf
+
+
+def test_a_pooled_difference_has_a_symmetric_interval_and_a_ratio_one_by_logarithms():
+    reach = 1.959963984540054
+    low, high = PooledEstimate(value=0.1, se=0.05, logarithm=False).confidence_interval()
+    np.testing.assert_allclose([low, high], [0.1 - 0.05 * reach, 0.1 + 0.05 * reach])
+    low, high = PooledEstimate(value=2.0, se=0.5, logarithm=True).confidence_interval()
+    np.testing.assert_allclose([low, high], 2.0 * np.exp([-0.5 * reach, 0.5 * reach]))

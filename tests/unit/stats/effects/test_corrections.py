@@ -6,6 +6,7 @@ from scipy import optimize, stats
 from equipoise.exceptions import ConvergenceError, InvalidParameterError
 from equipoise.stats.effects.corrections import (
     CORRECTIONS,
+    EffectCorrection,
     _line_search,
     default_correction,
     effect_correction,
@@ -237,3 +238,14 @@ def test_a_recommendation_needs_a_test_and_its_change_is_unbiased(rng):
     error = np.std(claimed) / 20
     assert abs(np.mean(claimed) - np.mean(change)) < 4 * error
     assert 0.5 < np.mean(se) / np.std(claimed) < 1.5
+
+
+def test_corrections_print_the_amount_of_a_group_that_was_not_seen():
+    shown = str(EffectCorrection(method="eb", amount=np.array([0.25, -0.5]), common=0.125))
+    assert [line.split() for line in shown.splitlines()] == [
+        ["Amounts", "to", "subtract,", "by", '"eb"'],
+        ["group", "amount"],
+        ["0", "0.25"],
+        ["1", "-0.5"],
+        ["a", "new", "one", "0.125"],
+    ]

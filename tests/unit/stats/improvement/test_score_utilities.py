@@ -167,3 +167,19 @@ def test_best_threshold_is_the_largest_distance():
     assert best_threshold(s, y) == np.unique(s)[int(np.argmax(distance))]
     with pytest.raises(InvalidParameterError, match="one of them is missing"):
         best_threshold(s, np.ones(60))
+
+
+def test_a_group_without_known_outcomes_has_no_brier_score():
+    one = np.ones(3)
+    rows = ScoreRows(
+        y=np.array([0.0, 1.0, np.nan]),
+        score=np.array([[0.5], [0.5], [0.5]]),
+        group=np.array([0, 0, 1]),
+        n_groups=2,
+        population=False,
+        weight=one,
+        count=one,
+    )
+    found = scored_utilities(["brier"], [rows])
+    np.testing.assert_allclose(found.value[0, 0], [-0.25, 0.0])
+    assert found.support[0, 0].tolist() == [2, 0]

@@ -5,7 +5,7 @@ import pytest
 
 from equipoise.stats.improvement.candidates import CandidateLines
 from equipoise.stats.improvement.utilities import gram_root
-from equipoise.stats.improvement.winner import winner_gain
+from equipoise.stats.improvement.winner import _below, winner_gain
 
 
 def lines_of(estimate, rho=0.0, accuracy=None):
@@ -79,3 +79,10 @@ def test_the_number_of_draws_matters_to_the_reach_alone():
     few, many = (winner_gain(close, n_draws=n, rng=1) for n in (999, 50_000))
     assert few != many
     assert few == pytest.approx(many, abs=0.2)
+
+
+def test_a_truth_out_of_reach_of_every_value_lies_on_its_own_side():
+    shift, won = np.array([-1.0, 0.0, 1.0]), np.array([0.0, 1.0, 0.0])
+    assert _below(shift, won, -9.0, 2.0) == 1.0
+    assert _below(shift, won, 9.0, 2.0) == 0.0
+    assert _below(shift, won, 0.0, 2.0) == 0.5

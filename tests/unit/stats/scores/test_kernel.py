@@ -72,3 +72,11 @@ def test_half_of_the_scores_tied_leaves_the_standard_deviation():
 def test_bandwidth_of_the_paper_has_a_floor_and_clips_scores():
     h = paper_bandwidth(np.array([-1.0, 0.0, 0.5, 2.0]), 32)
     np.testing.assert_allclose(h, [0.05, 0.05, 0.265, 0.05])
+
+
+def test_scores_without_weight_have_no_bandwidth():
+    cells = ScoreCells.from_rows(
+        [0.0, 1.0, 1.0], [0.1, 0.5, 0.9], [0, 0, 0], n_groups=1, weight=[0.0, 0.0, 0.0]
+    )
+    with pytest.raises(DataError, match="Every row at these scores has weight zero"):
+        rule_of_thumb(cells)
