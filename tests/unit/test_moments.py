@@ -1,6 +1,9 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from equipoise.exceptions import InvalidParameterError
 from equipoise.moments import (
     CellMoments,
     linear_covariance,
@@ -121,3 +124,16 @@ def test_cells_with_and_without_higher_moments_add_to_cells_without(rng):
     assert (whole + plain).units is None
     assert (whole + plain).cross.squares is None
     np.testing.assert_allclose((whole + whole).units.fourth, 2 * whole.units.fourth)
+
+
+def test_cells_of_other_sums_or_groups_do_not_add():
+    cell, labels = np.array([0, 0, 1, 1]), (np.array(["a", "b"]),)
+
+    def cells(width, column):
+        found = CellMoments.from_rows(np.ones((4, width)), cell)
+        return replace(found, columns=(column,), labels=labels)
+
+    assert (cells(2, "g") + cells(2, "g")).n.tolist() == [4, 4]
+    for wrong in (cells(2, "h"), cells(3, "g")):
+        with pytest.raises(InvalidParameterError, match="cells add when they hold the same sums"):
+            cells(2, "g") + wrong

@@ -97,9 +97,9 @@ def least(finding: Finding, null: float) -> float:
     value, or there is none.
     """
     ci = finding.ci
-    if ci is None or null in ci:
-        return 0.0
-    near = ci.low if ci.low is not None and ci.low > null else ci.high
+    near = None
+    if ci is not None and null not in ci:
+        near = ci.low if ci.low is not None and ci.low > null else ci.high
     if near is None:
         return 0.0
     if finding.estimand.scale != "ratio":

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 import equipoise as eq
 from equipoise.data.frame import open_frame
-from equipoise.data.query import collect
+from equipoise.data.query import BATCH_ROWS, _places, collect
 
 
 def collected(**columns):
@@ -45,3 +45,9 @@ def test_integer_groups_with_a_null_are_named_as_integers():
     data = pa.table({"g": pa.array([1, 2] * 20 + [None]), "p": [0, 1, 1, 0] * 10 + [1]})
     result = eq.Audit(data, group="g", y_pred="p", missing="drop").disparity("selection_rate")
     assert [finding.group for finding in result.findings] == ["g=1", "g=2"]
+
+
+def test_codes_far_apart_are_found_as_those_that_are_near():
+    near = _places(np.array([1, 4, 6]), np.array([4, 0, 6, 5]))
+    far = _places(np.array([1, 4, 6]) * BATCH_ROWS, np.array([4, 0, 6, 5]) * BATCH_ROWS)
+    assert near.tolist() == far.tolist() == [1, -1, 2, -1]

@@ -86,3 +86,12 @@ def test_odd_plans_are_refused(options, message):
 def test_other_questions_need_shares():
     with pytest.raises(InvalidParameterError, match="pass `share`"):
         power("disparity", n=100, rate=0.5)
+
+
+def test_a_pilot_that_was_not_tested_says_nothing_of_power():
+    rows = {"g": ["a"] * 6 + ["b"] * 6, "y": [0, 1] * 6, "d": [0, 1] * 6, "r": [1, 0] * 6}
+    audit = eq.Audit(rows, group="g", y_true="y", y_pred="d")
+    pilot = audit.improvability("r", accuracy="accuracy", n_resamples=99)
+    assert {f.decision for f in pilot.findings} == {eq.Decision.NOT_TESTED}
+    with pytest.raises(InvalidParameterError, match="the pilot was not tested"):
+        sample_size("improvability", pilot=pilot)

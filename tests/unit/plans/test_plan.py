@@ -171,3 +171,9 @@ sex.M = "men"
 def test_words_that_are_not_text_are_refused(table, words):
     with pytest.raises(InvalidParameterError, match=words):
         parse_plan(DATA + FLAG + table)
+
+
+def test_a_check_that_is_no_table_is_refused(tmp_path):
+    (tmp_path / "plan.toml").write_text('check = ["disparity"]\n[data]\npath = "x.csv"\n')
+    with pytest.raises(InvalidParameterError, match=r"check 1 must be a \[\[check\]\] table"):
+        read_plan(tmp_path / "plan.toml")

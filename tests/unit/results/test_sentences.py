@@ -1,12 +1,14 @@
 """Gaps are told in the words of the columns, and say who is worse off."""
 
 import pickle
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from equipoise._names import GroupName
 from equipoise.results.estimand import Estimand
-from equipoise.results.finding import Decision
+from equipoise.results.finding import ConfidenceInterval, Decision
 from equipoise.results.sentences import (
     gap_sentence,
     group_words,
@@ -283,3 +285,16 @@ def test_the_size_of_a_gap_is_told_without_values(metric, scale, estimate, sente
     assert size_sentence(line, audit, alike="age") == f"Among people alike in age{comma}{whole}"
     alone = f"among people {whole}" if sentence.startswith("who") else whole
     assert size_sentence(line, audit) == alone[:1].upper() + alone[1:]
+
+
+def test_what_is_shown_of_a_gap_is_the_near_end_of_its_interval():
+    def finding(low, high, scale="difference"):
+        return SimpleNamespace(
+            ci=ConfidenceInterval(low=low, high=high), estimand=SimpleNamespace(scale=scale)
+        )
+
+    assert least(finding(0.1, 0.3), 0.0) == pytest.approx(0.1)
+    assert least(finding(-0.3, -0.1), 0.0) == pytest.approx(0.1)
+    assert least(finding(None, 0.3), 0.0) == 0.0
+    assert least(finding(0.25, 0.5, "ratio"), 1.0) == pytest.approx(np.log(2.0))
+    assert least(SimpleNamespace(ci=None), 0.0) == 0.0

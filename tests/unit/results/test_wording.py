@@ -9,7 +9,13 @@ from equipoise.results.estimand import Estimand
 from equipoise.results.finding import Decision
 from equipoise.results.formats import joint_line
 from equipoise.results.tables import html_table, table, text_width
-from equipoise.results.wording import amount, headline, multiplicity_words, reference_words
+from equipoise.results.wording import (
+    amount,
+    headline,
+    multiplicity_words,
+    picture_words,
+    reference_words,
+)
 from support.specimens import finding, joint, result
 
 FOUND = Decision.DETECTED
@@ -243,3 +249,8 @@ def test_lines_that_differ_in_their_reference_alone_name_it():
 
 def test_a_joint_test_without_a_statistic_does_not_print_a_dash():
     assert joint_line(joint(statistic=None, df=None)).endswith("zero: p <0.001, detected")
+
+
+def test_a_picture_of_nothing_says_so():
+    told = result(findings=[finding("a"), finding("b")])
+    assert picture_words(told)[1] == "Nothing could be tested for the 2 groups asked for."

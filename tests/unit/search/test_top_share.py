@@ -9,7 +9,7 @@ from sklearn.preprocessing import StandardScaler
 from equipoise.exceptions import DataError, InvalidParameterError, NotBinaryError
 from equipoise.search import TopShare, TrainingSample
 from equipoise.search.sample import named_utility
-from equipoise.search.top_share import fit_estimator
+from equipoise.search.top_share import fit_estimator, score_of
 
 
 @pytest.fixture
@@ -152,3 +152,11 @@ def test_accuracy_and_fairness_share_a_utility_unless_told_otherwise(sample):
     )
     assert len(same.criteria[0]) == 1
     assert same.criteria[1] == (0,)
+
+
+def test_a_model_with_margins_only_is_ranked_by_them():
+    class Margins:
+        def decision_function(self, X):
+            return 3.0 * X[:, 0]
+
+    assert score_of(Margins(), np.array([[1.0], [-2.0]])).tolist() == [3.0, -6.0]

@@ -359,3 +359,8 @@ def test_the_family_of_flags_given_a_factor_is_told_in_words(adjust, words):
     result = audit.flag("selection_rate", given="z", adjust=adjust)
     (note,) = [note for note in result.notes if note.code == "multiplicity"]
     assert words in note.message
+
+
+def test_an_empty_reference_is_refused():
+    with pytest.raises(InvalidParameterError, match="`reference` is empty; name a group"):
+        audit().disparity("selection_rate", given="department", reference={})

@@ -162,3 +162,14 @@ def test_a_value_that_does_not_vary_on_one_side_is_not_tested():
     data = DATA | {"y": np.where(DATA["g"] == "0", 1.0, DATA["y"])}
     result = audit(data=data).disparity("mean_outcome", reference={"g": "1"})
     assert result.findings[0].decision == Decision.NOT_TESTED
+
+
+def test_numbers_of_units_that_are_words_are_refused():
+    data = DATA | {"N": np.where(DATA["h"] == DATA["h"][0], "many", "few")}
+    with pytest.raises(DataError, match="`fpc` column 'N' must hold numbers of units"):
+        audit("fpc", data).disparity("mean_outcome")
+
+
+def test_a_stratified_sample_is_asked_about_one_metric_at_a_time():
+    with pytest.raises(InvalidParameterError, match="With `strata`, ask about one metric"):
+        audit().disparity(["mean_outcome", "selection_rate"])

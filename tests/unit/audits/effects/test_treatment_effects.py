@@ -817,3 +817,11 @@ def test_controls_without_an_event_do_not_prove_that_there_are_none():
     assert len(errors) == 2
     assert all(0.0 in f.ci for f in errors)
     assert not any(x.code == "shape-unknown" for f in errors for x in f.notes)
+
+
+def test_rank_weighted_effects_are_about_one_treatment():
+    data = experiment(n=900)
+    data |= {"t": np.array(["no", "x", "z"])[np.arange(900) % 3], "f2": data["f"]}
+    several = audit(data, effect_pred={"x": "f", "z": "f2"})
+    with pytest.raises(InvalidParameterError, match="`ranking` is about one treatment"):
+        several.treatment_effects(control="no", ranking="qini", n_repeats=0)

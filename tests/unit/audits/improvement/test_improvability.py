@@ -626,3 +626,10 @@ def test_a_criterion_without_any_row_is_not_tested():
     audit = eq.Audit(data, group="g", y_true="y", y_pred="p")
     result = audit.improvability("q", accuracy="tpr", inference="analytic")
     assert {finding.decision for finding in result.findings} == {Decision.NOT_TESTED}
+
+
+@pytest.mark.parametrize("frontier", [[], "many", 0.1])
+def test_a_frontier_of_no_losses_is_refused(table, frontier):
+    options = FAST | {"accuracy": "accuracy", "frontier": frontier}
+    with pytest.raises(InvalidParameterError, match="`frontier` must be true, false or a list"):
+        eq.Audit(table, **ROLES).improvability(LogisticRegression(), **options)

@@ -446,3 +446,15 @@ unit = "row"
     page = (tmp_path / "page.html").read_text()
     assert "cut-off 0.5" in page
     assert "sex=<b>" not in page
+
+
+@pytest.mark.parametrize("question", ["predictive_parity", "marginal_outcome"])
+def test_a_reference_that_names_no_group_is_refused(question):
+    rng = np.random.default_rng(3)
+    n = 600
+    score = rng.uniform(size=n)
+    rows = {"g": rng.choice(["a", "b"], n), "s": score, "y": (rng.uniform(size=n) < score) * 1}
+    audit = eq.Audit(rows, group="g", y_true="y", y_score="s")
+    options = {"threshold": 0.5} if question == "marginal_outcome" else {}
+    with pytest.raises(InvalidParameterError, match=r"`reference` must name a group, .*; got 'a'"):
+        getattr(audit, question)(reference="a", **options)

@@ -132,3 +132,8 @@ def test_a_group_without_weight_is_not_tested_and_a_perfect_score_is_one():
     assert [f.group for f in found.findings if f.decision is eq.Decision.NOT_TESTED] == ["g=1"]
     auc = next(f for f in found.findings if f.estimand.metric == "auc")
     assert (auc.estimate, auc.ci.low, auc.ci.high) == pytest.approx((1.0, 1.0, 1.0))
+
+
+def test_metrics_that_are_no_list_are_refused(data):
+    with pytest.raises(InvalidParameterError, match="`metrics` must be a list of names; got 3"):
+        eq.Audit(data, **ROLES).score_quality(metrics=3)
