@@ -402,3 +402,14 @@ def test_usage_errors_are_one_line(run):
 def test_version_and_help(run):
     assert run("--version", cwd=".").stdout == f"equipoise {equipoise.__version__}\n"
     assert "demo" in run("--help", cwd=".").stdout
+
+
+def test_python_m_equipoise_is_the_command_line():
+    done = subprocess.run(
+        [sys.executable, "-m", "equipoise", "--version"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ | {"PYTHONPATH": SRC},
+    )
+    assert equipoise.__version__ in done.stdout

@@ -410,3 +410,16 @@ def test_without_a_place_for_details_they_are_on_stderr(run, loans, monkeypatch)
     assert done.returncode == 3
     assert "Details: No space left on device; they follow here." in done.stderr
     assert "Traceback" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("place", "words"),
+    [("audit.toml/r.html", "does not exist"), ("x" * 300 + ".html", "File name too long")],
+)
+def test_an_output_below_a_file_or_with_too_long_a_name_is_refused(run, loans, place, words):
+    plan = write_plan(loans.parent)
+    before = plan.read_bytes()
+    done = run("audit", plan, "--output", place, cwd=loans.parent)
+    assert words in complaint(done)
+    assert plan.read_bytes() == before
+    assert sorted(file.name for file in loans.parent.iterdir()) == ["audit.toml", "loans.csv"]

@@ -171,3 +171,19 @@ def test_workers_that_cannot_help_are_told_with_the_cure(text, cure):
     assert isinstance(error, MissingDependencyError)
     with pytest.raises(MissingDependencyError, match=cure):
         raise error
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+def test_addresses_are_left_to_spark_which_says_what_it_cannot_read(tmp_path):
+    spark_session()
+    pq.write_table(pa.table({"a": [1, 2], "b": ["x", "y"]}), tmp_path / "t.parquet")
+    (tmp_path / "t.tsv").write_text("a\tb\n1\tNA\n2\ty\n")
+    (tmp_path / "broken.parquet").write_bytes(b"PAR1 and nothing more")
+    place = tmp_path.as_uri()
+    assert spark.read(f"{place}/t.parquet").toArrow().to_pydict() == {"a": [1, 2], "b": ["x", "y"]}
+    assert spark.read(f"{place}/t.tsv").toArrow().to_pydict() == {"a": [1, 2], "b": [None, "y"]}
+    with pytest.raises(DataError, match=r"Spark cannot read .*absent.parquet"):
+        spark.read(f"{place}/absent.parquet")
+    with pytest.raises(DataError, match=r"Cannot read .*broken.parquet"):
+        spark.read(str(tmp_path / "broken.parquet"))

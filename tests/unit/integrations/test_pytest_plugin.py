@@ -1,5 +1,6 @@
 """The fixture lets a test fail, skip or stand; the marker decides what is not settled."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -38,7 +39,7 @@ def test_outcomes_of_a_suite(tmp_path):
         text=True,
         check=False,
         cwd=tmp_path,
-        env={"PYTHONPATH": str(Path(equipoise.__file__).parents[1]), "PATH": ""},
+        env=os.environ | {"PYTHONPATH": str(Path(equipoise.__file__).parents[1]), "PATH": ""},
     )
     assert "2 failed, 1 passed, 1 skipped" in done.stdout, done.stdout + done.stderr
     assert "percentage points more" in done.stdout

@@ -5,6 +5,7 @@ import tomllib
 from importlib.resources import files
 from typing import get_args
 
+import numpy as np
 import pytest
 
 from equipoise._typing import Template
@@ -584,3 +585,16 @@ def test_a_plan_says_that_people_may_have_several_rows():
     assert '# cluster = "person"' in draft_text(drafted(**people), path="x.csv")
     several = people | {"person": [k // 2 for k in ROWS]}
     assert '# cluster = "person"' not in draft_text(drafted(**several), path="x.csv")
+
+
+def test_beside_a_score_numbers_are_not_the_outcome():
+    rng = np.random.default_rng(5)
+    n = 400
+    plan = drafted(
+        sex=rng.choice(["m", "f"], n),
+        risk_score=rng.uniform(size=n),
+        flag=rng.choice(["yes", "no"], n),
+        income=rng.normal(size=n),
+    )
+    assert plan.roles["y_score"] == "risk_score"
+    assert plan.roles["y_true"] == "flag"

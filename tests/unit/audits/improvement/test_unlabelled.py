@@ -134,3 +134,10 @@ def test_metrics_of_your_own_have_no_known_dependence():
     audit = eq.Audit(table, group="race", y_true="sick", y_pred="called")
     with pytest.raises(InvalidParameterError, match="metric of your own"):
         audit.improvability("visits", accuracy=eq.Metric("own", "called"), unlabelled="worst")
+
+
+def test_the_worst_of_outcomes_that_are_amounts_is_not_known():
+    table = patients()
+    table["sick"] = np.where(np.isnan(table["sick"]), np.nan, 7.5 * table["truth"])
+    with pytest.raises(InvalidParameterError, match="for outcomes of 0 and 1; state the limits"):
+        asked(table, unlabelled="worst", accuracy="selected_outcome")

@@ -458,3 +458,17 @@ def test_a_reference_that_names_no_group_is_refused(question):
     options = {"threshold": 0.5} if question == "marginal_outcome" else {}
     with pytest.raises(InvalidParameterError, match=r"`reference` must name a group, .*; got 'a'"):
         getattr(audit, question)(reference="a", **options)
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        ({"y_true": 3, "y_score": ["s"]}, "`y_true` must be a list of columns"),
+        ({"y_true": ["y"]}, "must have one entry for each objective; got 1, 0 and 1"),
+    ],
+)
+def test_objectives_that_are_no_lists_or_lack_a_part_are_refused(columns, words):
+    rows = {"g": ["a", "b"] * 50, "s": np.linspace(0, 1, 100), "y": [0, 1, 1, 0] * 25}
+    audit = eq.Audit(rows, group="g", y_true="y", y_score="s")
+    with pytest.raises(InvalidParameterError, match=words):
+        audit.predictive_parity(**columns)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy import stats
 
-from equipoise.stats.disparity.growth import growth_between
+from equipoise.stats.disparity.growth import _Negative, _Reported, growth_between
 
 ALPHA = 0.05
 
@@ -50,3 +50,15 @@ def test_the_sign_of_both_gaps_does_not_matter(sign):
     one = growth_between(sample(0.1, 0.05), sample(0.2, 0.05))
     two = growth_between(sample(sign * 0.1, 0.05), sample(sign * 0.2, 0.05))
     assert_allclose(one.p_grown(0.02), two.p_grown(0.02), rtol=1e-8)
+
+
+def test_a_contrast_with_the_other_sign_has_the_other_ends_and_roots():
+    one = _Reported(np.array([0.3]), below=np.array([0.1]), above=np.array([0.2]))
+    other = _Negative(one)
+    assert other.estimate.tolist() == [-0.3]
+    np.testing.assert_allclose(one.interval(np.array([2.0])), [[0.1], [0.7]])
+    np.testing.assert_allclose(other.interval(np.array([2.0])), [[-0.7], [-0.1]])
+    # Down to zero it is three lower halves, up to 0.7 two upper ones.
+    np.testing.assert_allclose(one.root(np.array([0.0])), [3.0])
+    np.testing.assert_allclose(one.root(np.array([0.7])), [-2.0])
+    np.testing.assert_allclose(other.root(np.array([-0.7])), [2.0])
