@@ -123,16 +123,17 @@ def _collected(frame: "nw.LazyFrame[Any]") -> "nw.DataFrame[Any]":
 def _open_path(
     path: str, engine: str, used: Sequence[str], words: "CsvWords | None"
 ) -> "nw.LazyFrame[Any]":
+    from equipoise.data import duckdb
+
     if engine == "spark":
         from equipoise.data import spark
 
-        return _of_spark(_lazy(spark.read(path, words=words)), used)
-    from equipoise.data import duckdb
-
-    relation = duckdb.read(path, words=words)
-    if again := duckdb.repeated_names(path, relation.columns, used):
+        native = spark.read(path, words=words)
+    else:
+        native = duckdb.read(path, words=words)
+    if "://" not in path and (again := duckdb.repeated_names(path, native.columns, used)):
         raise _not_distinct(again)
-    return _lazy(relation)
+    return _of_spark(_lazy(native), used) if engine == "spark" else _lazy(native)
 
 
 def _from_arrow(table: Any, used: Sequence[str]) -> "nw.LazyFrame[Any]":

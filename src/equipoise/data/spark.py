@@ -157,8 +157,8 @@ def _csv(spark: Any, path: str, words: CsvWords | None) -> Any:
             quote=dialect["quote"] or '"',
             escape=dialect["escape"] or '"',
             mode="FAILFAST",
-        )
-        for files in alike.values()
+        ).toDF(*(header or types))
+        for header, files in alike.items()
     ]
     text = reduce(lambda first, second: first.unionByName(second), frames)
     columns = []

@@ -40,6 +40,16 @@ class TestFiles:
     def spark(self):
         return spark_session()
 
+    def test_a_column_that_a_csv_file_has_twice_is_one_unless_the_two_differ(self, tmp_path):
+        file = tmp_path / "copies.csv"
+        file.write_text("g,p,G\n" + "a,1,a\nb,0,b\n" * 30)
+        audits = [eq.Audit(file, group="g", y_pred="p", engine=one) for one in ("duckdb", "spark")]
+        first, second = (audit.disparity("selection_rate").to_dict() for audit in audits)
+        assert first["findings"] == second["findings"]
+        file.write_text("g,p,G\n" + "a,1,a\nb,0,c\n" * 30)
+        with pytest.raises(DataError, match="distinct, in lower case too; 'g' are not"):
+            eq.Audit(file, group="g", y_pred="p", engine="spark")
+
     def test_csv_has_the_nulls_types_and_values_that_duckdb_reads(self, csv_file):
         local = duckdb.read(csv_file).to_arrow_table()
         distributed = spark.read(csv_file).toArrow()
