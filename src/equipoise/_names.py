@@ -4,9 +4,12 @@ import re
 from collections.abc import Iterable
 from typing import Self
 
-__all__ = ["GroupName", "bin_label", "label_order"]
+__all__ = ["GroupName", "bin_label", "condition", "joined_labels", "label_order"]
 
 _BIN = re.compile(r"(?P<sign><|>=)?(?P<number>-?\d+(\.\d+)?(e[+-]\d+)?)( to <.*)?")
+
+_FURTHER = re.compile(r'^"| & .*=', re.DOTALL)
+"""What a label would share with a quoted one, or with the next condition."""
 
 
 class GroupName(str):
@@ -22,6 +25,11 @@ class GroupName(str):
     >>> group = GroupName([("race", "Black"), ("sex", "Female")])
     >>> print(group, group.parts[1])
     race=Black & sex=Female ('sex', 'Female')
+
+    A label that reads like further conditions is quoted: no two groups have one name.
+
+    >>> print(GroupName([("race", "Black & sex=Female")]))
+    race="Black & sex=Female"
     """
 
     __slots__ = ("parts",)
@@ -31,12 +39,35 @@ class GroupName(str):
     def __new__(cls, parts: Iterable[tuple[str, str]]) -> Self:
         """Write the name, and keep the parts beside it."""
         pairs = tuple(parts)
-        self = super().__new__(cls, " & ".join([f"{column}={label}" for column, label in pairs]))
+        self = super().__new__(cls, " & ".join([condition(*pair) for pair in pairs]))
         self.parts = pairs
         return self
 
     def __getnewargs__(self) -> tuple[tuple[tuple[str, str], ...]]:  # type: ignore[override]
         return (self.parts,)
+
+
+def condition(column: str, label: str) -> str:
+    """Write ``race=Black``, so that no other conditions, joined by " & ", read the same."""
+    if "=" in column or " & " in column or column.startswith(('"', "&")):
+        column = _quoted(column)
+    return f"{column}={_quoted(label) if _FURTHER.search(label) else label}"
+
+
+def joined_labels(labels: Iterable[str]) -> str:
+    """Write labels without their columns, so that no others read the same.
+
+    Examples
+    --------
+    >>> print(joined_labels(["a", "b"]), "|", joined_labels(["a & b", "c"]))
+    a & b | "a & b" & c
+    """
+    return " & ".join(_quoted(x) if " & " in x or x.startswith('"') else x for x in labels)
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
 
 
 def bin_label(low: float | None, high: float | None) -> str:

@@ -8,6 +8,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from equipoise._checks import check_finite, check_option, quoted
+from equipoise._names import GroupName, joined_labels
 from equipoise._typing import (
     AnyArray,
     Collapse,
@@ -322,10 +323,8 @@ def _written(group: Any, n: int) -> AnyArray:
         )
     rows = zip(*[part.tolist() for part in parts], strict=True)
     if names is None:
-        return np.array([" & ".join(map(str, row)) for row in rows])
-    return np.array(
-        [" & ".join(f"{c}={v}" for c, v in zip(names, row, strict=True)) for row in rows]
-    )
+        return np.array([joined_labels(map(str, row)) for row in rows])
+    return np.array([str(GroupName(zip(names, map(str, row), strict=True))) for row in rows])
 
 
 def _forms(groups: list[Any]) -> dict[str, int]:

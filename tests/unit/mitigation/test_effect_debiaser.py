@@ -210,3 +210,12 @@ def test_it_behaves_like_a_scikit_learn_estimator():
     check_no_attributes_set_in_init(name, EffectDebiaser())
     check_get_params_invariance(name, EffectDebiaser())
     check_set_params(name, EffectDebiaser())
+
+
+def test_rows_of_two_columns_are_not_merged_by_what_joins_them():
+    y, arm = np.tile([0, 0, 1, 1, 1], 80), np.tile([0, 1], 200)
+    group = np.array([["a & b", "c"]] * 200 + [["a", "b & c"]] * 200)
+    fitted = EffectDebiaser(measure="difference").fit(
+        np.full(400, 0.5), y, treatment=arm, group=group
+    )
+    assert fitted.groups_.tolist() == ['"a & b" & c', 'a & "b & c"']

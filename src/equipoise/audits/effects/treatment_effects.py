@@ -15,6 +15,7 @@ from equipoise._checks import (
     check_option,
     check_rng,
 )
+from equipoise._names import condition
 from equipoise._typing import (
     Collapse,
     Correction,
@@ -653,7 +654,7 @@ def _names(sums: ExperimentSums, treatment: str) -> dict[str, tuple[str, ...]]:
     if len(sums.arms) == 1:
         return {sums.arms[0].arm: sums.groups}
     return {
-        arm.arm: tuple(f"{group} & {treatment}={arm.arm}" for group in sums.groups)
+        arm.arm: tuple(f"{group} & {condition(treatment, arm.arm)}" for group in sums.groups)
         for arm in sums.arms
     }
 

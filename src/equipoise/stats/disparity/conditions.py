@@ -13,6 +13,7 @@ from itertools import pairwise
 import numpy as np
 
 from equipoise._checks import check_integer, quoted
+from equipoise._names import condition
 from equipoise._typing import AnyArray, BoolArray, FloatArray
 from equipoise.exceptions import DataError, InvalidParameterError
 
@@ -243,13 +244,19 @@ def _levels(
     levels = [str(words[k]) for k in order]
     holds = np.eye(missing + int(absent.any()), dtype=np.bool_)
     keep = list(range(kept))
+    labels = [condition(name, level) for level in levels]
     if absent.any():
+        # Who wrote "missing" did write something.
+        word = condition(name, MISSING)
+        labels = [f'{name}="{MISSING}"' if label == word else label for label in labels]
+        labels.append(word)
+        levels = [f'"{level}"' if level == MISSING else level for level in levels]
         levels.append(MISSING)
         keep.append(missing)
     return BinnedFeature(
         name=name,
         code=code,
-        labels=tuple(f"{name}={level}" for level in levels),
+        labels=tuple(labels),
         words=tuple(f"{name} is {level}" for level in levels),
         holds=holds[keep],
     )

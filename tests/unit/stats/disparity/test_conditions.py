@@ -161,3 +161,12 @@ def test_a_cut_is_written_with_as_few_digits_as_part_the_rows():
     values = np.concatenate([np.linspace(0.0, 1.0, 50), [0.4829104851, 0.6]])
     labels = bin_feature("x", values).labels
     assert max(len(label) for label in labels) <= len("x in (0.265307, 0.489796]")
+
+
+def test_the_word_missing_is_not_a_value_that_is_missing():
+    home = np.array(["missing", "rent", None] * 20, dtype=object)
+    (feature,) = bin_features({"home": home})
+    assert sorted(feature.labels) == ['home="missing"', "home=missing", "home=rent"]
+    assert sorted(feature.words) == ['home is "missing"', "home is missing", "home is rent"]
+    at = feature.labels.index("home=missing")
+    assert feature.holds[at][feature.code].tolist() == [value is None for value in home]
