@@ -413,3 +413,17 @@ def test_python_m_equipoise_is_the_command_line():
         env=os.environ | {"PYTHONPATH": SRC},
     )
     assert equipoise.__version__ in done.stdout
+
+
+def test_a_template_without_its_columns_says_which(run, loans):
+    (loans.parent / "words.csv").write_text("sex,race\n" + "m,a\nf,b\nf,a\n" * 30)
+    told = complaint(run("init", "words.csv", "--template", "four-fifths", cwd=loans.parent))
+    assert "Template 'four-fifths' needs `y_pred`, and no column looks like it" in told
+
+
+def test_the_smallest_cell_that_is_told_is_the_users(run, loans):
+    plan = write_plan(loans.parent)
+    done = run("audit", plan, "--json", "r.json", "--min-cell", "100000", cwd=loans.parent)
+    assert done.returncode == 0, done.stderr
+    told = json.loads((loans.parent / "r.json").read_text(encoding="utf-8"))
+    assert all(f["withheld"] for check in told["checks"] for f in check["result"]["findings"])

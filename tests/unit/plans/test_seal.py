@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from equipoise.cli.app import app
 from equipoise.exceptions import EquipoiseError, InvalidParameterError, MissingDependencyError
-from equipoise.plans.dossier import Dossier
+from equipoise.plans.dossier import Dossier, read_results
 from equipoise.plans.seal import check_seal, sealed
 from equipoise.report.html import html_report
 from support.specimens import dossier
@@ -150,3 +150,8 @@ def test_results_nested_without_end_are_refused(tmp_path):
     (tmp_path / "x.json").write_text("[" * 200_000)
     with pytest.raises(InvalidParameterError, match=r"nested too deeply|is not JSON"):
         load(tmp_path / "x.json")
+
+
+def test_results_in_a_folder_cannot_be_read(tmp_path):
+    with pytest.raises(InvalidParameterError, match=r"cannot be read: Is a directory"):
+        read_results(tmp_path)

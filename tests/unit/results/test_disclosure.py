@@ -207,3 +207,13 @@ def test_subgroups_that_were_found_do_not_give_away_a_few_people():
     assert found.details["rejected"]
     assert left.details["rejected"] == []
     assert "their numbers are withheld" in str(left)
+
+
+def test_a_whole_is_withheld_with_parts_that_are_too_few_together():
+    groups = [named(50, race="a"), named(1, race="a", sex="m"), named(2, race="a", sex="f")]
+    assert hidden(*groups, named(500, race="b"), named(600, race="c")) == [
+        "race=a",
+        "race=a & sex=f",
+        "race=a & sex=m",
+        "race=b",
+    ]

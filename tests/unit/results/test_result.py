@@ -48,3 +48,10 @@ def test_details_are_a_mapping():
     assert "no such thing" not in details
     with pytest.raises(KeyError, match="no such thing"):
         details["no such thing"]
+
+
+def test_a_frame_is_of_pandas_where_nothing_is_said():
+    told = result()
+    frame = told.to_frame()
+    assert type(frame).__module__.startswith("pandas")
+    assert frame["estimate"].tolist() == [f.estimate for f in told.findings]

@@ -18,6 +18,8 @@ from equipoise.exceptions import (
     InvalidParameterError,
     MissingValuesError,
 )
+from equipoise.stats import entropy_decomposition, improvement_test
+from equipoise.stats.inequality import arrays as entropy_arrays
 
 EXACT = {"rtol": 1e-12, "atol": 1e-12}
 
@@ -484,3 +486,23 @@ def test_the_package_loads_no_engine_before_it_is_used():
         " s.entropy_index; assert 'equipoise.stats.disparity' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_denominators_of_another_shape_are_refused():
+    u, w = np.ones((8, 1)), np.ones((8, 2))
+    with pytest.raises(InvalidParameterError, match=r"utilities have shape .* they must agree"):
+        improvement_test(
+            u, u, np.repeat(["a", "b"], 4), status_quo_denominator=w, candidate_denominator=w
+        )
+
+
+def test_an_index_of_many_rows_has_the_interval_of_its_standard_error(monkeypatch):
+    benefits = np.random.default_rng(1).gamma(2.0, size=400)
+    found = entropy_decomposition(benefits)
+    monkeypatch.setattr(entropy_arrays, "MOST_UNITS", 399)
+    low, high = found.confidence_interval()
+    reach = 1.959963984540054 * found.parts.total_se / found.estimate
+    np.testing.assert_allclose([low, high], found.estimate * np.exp([-reach, reach]), rtol=1e-6)
+    shown = str(found).splitlines()
+    assert shown[0] == "Generalized entropy index of order 1"
+    assert [line.split()[0] for line in shown[1:]] == ["part", "total"]

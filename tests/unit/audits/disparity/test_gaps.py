@@ -514,3 +514,19 @@ def test_a_metric_may_have_any_name(rng, cluster):
     assert [f.estimate for f in one] == pytest.approx([f.estimate for f in other], rel=1e-9)
     gap = np.mean(table["value"][table["g"] == "a"]) - np.mean(table["value"])
     assert one[0].estimate == pytest.approx(gap)
+
+
+def test_the_absolute_error_is_the_mean_distance_of_scores_from_outcomes():
+    rows = {"g": ["a", "b"] * 30, "y": [0.0, 1.0, 2.0] * 20, "s": [0.5, 0.0, 4.0] * 20}
+    result = eq.Audit(rows, group="g", y_true="y", y_score="s").disparity(
+        "absolute_error", reference=0.0
+    )
+    expected = (0.5 + 1.0 + 2.0) / 3
+    assert [f.estimate for f in result.findings] == pytest.approx([expected, expected])
+
+
+def test_a_reference_of_labels_that_nobody_has_together_is_refused():
+    rows = {"g": ["a"] * 30 + ["b"] * 30, "h": ["x"] * 30 + ["z"] * 30, "p": [0, 1] * 30}
+    audit = eq.Audit(rows, group=["g", "h"], y_pred="p")
+    with pytest.raises(DataError, match="`reference` selects no rows: no cell has all of"):
+        audit.disparity("selection_rate", reference={"g": "a", "h": "z"})

@@ -312,3 +312,10 @@ def test_a_group_of_a_few_people_hides_the_batches_that_have_them_and_few_others
         hidden = [t for t, n in enumerate(path["n"]) if n is None]
         assert {0, 1} <= set(hidden)
         assert len(hidden) < 5
+
+
+@pytest.mark.parametrize("state", [3, ""])
+def test_a_state_that_names_no_file_is_refused(state):
+    rows = {"g": ["a", "b"] * 30, "p": [0, 1] * 30, "day": ["2024-01-01"] * 60}
+    with pytest.raises(InvalidParameterError, match="`state` must name a file; got"):
+        eq.Audit(rows, group="g", y_pred="p").monitor("selection_rate", time="day", state=state)

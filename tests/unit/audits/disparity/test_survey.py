@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 import equipoise as eq
+from equipoise.audits.disparity import survey as survey_audit
 from equipoise.exceptions import DataError, GroupTooSmallError, InvalidParameterError
 from equipoise.results.finding import Decision
 
@@ -173,3 +174,9 @@ def test_numbers_of_units_that_are_words_are_refused():
 def test_a_stratified_sample_is_asked_about_one_metric_at_a_time():
     with pytest.raises(InvalidParameterError, match="With `strata`, ask about one metric"):
         audit().disparity(["mean_outcome", "selection_rate"])
+
+
+def test_too_many_groups_of_a_stratified_sample_are_refused(monkeypatch):
+    monkeypatch.setattr(survey_audit, "MOST_CELLS", 1)
+    with pytest.raises(DataError, match="the groups may have 1 combinations; got"):
+        audit().disparity("mean_outcome")

@@ -110,3 +110,9 @@ def test_one_group_has_no_rest(table):
     (finding,) = one.treatment_effects(method="paper", n_repeats=1, rng=0).findings
     assert finding.decision == "not tested"
     assert finding.notes[0].code == "no-rest"
+
+
+def test_the_published_procedure_knows_one_treatment(table):
+    several = audit(table, effect_pred={"1": "predicted"})
+    with pytest.raises(InvalidParameterError, match="which has no `effect_pred` of several arms"):
+        several.treatment_effects(method="paper")
