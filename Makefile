@@ -5,13 +5,20 @@ BIN    := $(VENV)/bin
 PEERS  := .venv-peers
 NODE_MODULES := tests/e2e/node_modules/.package-lock.json
 
-.PHONY: demo test check format docs notebooks lower-bounds python bench bench-large scoreboard release calibration lock lock-audit clean
+.PHONY: demo test coverage check format docs notebooks lower-bounds python bench bench-large scoreboard release calibration lock lock-audit clean
 
 demo: $(VENV)/.runtime
 	$(BIN)/equipoise demo --output report.html
 
 test: $(VENV)/.development $(if $(wildcard tests/e2e/package.json),$(NODE_MODULES))
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist loadgroup
+
+# About 45 CPU minutes. What fills a disk is left out: it would fill that of the measurement.
+coverage: $(VENV)/.development
+	$(BIN)/coverage erase
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/coverage run -m pytest -q -m "not browser and not calibration" -k "not full_disk and not takes_no_more"
+	$(BIN)/coverage combine
+	$(BIN)/coverage report --skip-covered --show-missing
 
 check: $(VENV)/.development
 	$(BIN)/ruff format --check .
