@@ -114,3 +114,8 @@ def test_group_thresholds_meet_the_limit_and_beat_a_coarse_search(rng):
             if entropy_index(pair, order=2.0) <= 1e-4:
                 best = total
     assert errors <= best
+
+
+def test_cuts_lie_halfway_between_neighbouring_scores():
+    path = threshold_path(np.array([0.1, 0.4, 0.4, 0.8]), np.array([0, 1, 0, 1]))
+    np.testing.assert_allclose(path.cut, [-np.inf, 0.25, 0.6, np.inf])
