@@ -19,10 +19,10 @@ from equipoise.data.table import Quantity
 from equipoise.stats import adjusted_p_values, el_test, max_t, stratified_disparity_test
 from equipoise.stats.binomial import clopper_pearson
 from equipoise.stats.disparity.contrasts import PairedChange, WilsonRate
+from equipoise.stats.disparity.extremes import IndependentLaw, range_quantile, range_tail
 from equipoise.stats.disparity.impact import boschloo_p_value, companions, fisher_p_value
 from equipoise.stats.disparity.likelihoods import Samples, likelihood
 from equipoise.stats.disparity.mantel_haenszel import StratumCounts, generalised_test
-from equipoise.stats.disparity.range_law import IndependentLaw, range_quantile, range_tail
 from equipoise.stats.disparity.survey import DesignMeans, survey_means
 from equipoise.stats.inequality.index import entropy_index
 from equipoise.stats.roc import auc_influence

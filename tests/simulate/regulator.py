@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from equipoise.stats.disparity.extremes import IndependentLaw, range_quantile
 from equipoise.stats.disparity.mantel_haenszel import StratumCounts
 from equipoise.stats.disparity.pair_scores import ProportionPairs
-from equipoise.stats.disparity.range_law import IndependentLaw, range_quantile
 
 # Two sexes by seven categories, four of which are below 2%.
 FOURTEEN = np.outer([0.5, 0.5], [0.31, 0.27, 0.22, 0.15, 0.025, 0.015, 0.01]).ravel()

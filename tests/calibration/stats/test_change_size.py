@@ -7,12 +7,12 @@ from scipy import stats
 import equipoise as eq
 from equipoise.audits.disparity.earlier import gaps_since
 from equipoise.stats.disparity.change import (
+    PairedCounts,
     gap_changes,
     paired_change_test,
     period_change_test,
     profile_test,
 )
-from equipoise.stats.disparity.change_samples import PairedCounts
 from equipoise.stats.disparity.contrasts import Mover, PairedChange, RateChange, WilsonRate
 from equipoise.stats.disparity.growth import growth_between
 from equipoise.stats.pairs import Pairs

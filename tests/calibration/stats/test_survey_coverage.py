@@ -6,8 +6,7 @@ import pytest
 import equipoise as eq
 from equipoise.moments import CellMoments
 from equipoise.stats.disparity.references import Target
-from equipoise.stats.disparity.survey import design_of_cells, design_of_rows
-from equipoise.stats.disparity.survey_gaps import survey_disparities
+from equipoise.stats.disparity.survey import design_of_cells, design_of_rows, survey_disparities
 from support.rates import assert_at_least, assert_rate
 
 pytestmark = [pytest.mark.calibration, pytest.mark.slow]

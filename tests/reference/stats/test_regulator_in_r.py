@@ -13,9 +13,9 @@ from scipy import stats
 from statsmodels.stats.contingency_tables import StratifiedTable
 
 import equipoise as eq
+from equipoise.stats.disparity.extremes import IndependentLaw, range_quantile, range_tail
 from equipoise.stats.disparity.impact import boschloo_p_value, companions, fisher_p_value
 from equipoise.stats.disparity.mantel_haenszel import StratumCounts, generalised_test
-from equipoise.stats.disparity.range_law import IndependentLaw, range_quantile, range_tail
 from equipoise.stats.disparity.strata import stratified_disparity_test
 from equipoise.stats.disparity.survey import DesignMeans, survey_means
 from equipoise.stats.multiplicity import correlations, max_t

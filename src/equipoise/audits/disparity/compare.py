@@ -29,9 +29,11 @@ from equipoise.results.finding import (
     Note,
 )
 from equipoise.results.result import AuditResult
-from equipoise.stats.disparity.change import Changes, ChangeTest, gap_changes
-from equipoise.stats.disparity.change_samples import (
+from equipoise.stats.disparity.change import (
+    Changes,
+    ChangeTest,
     PairedCounts,
+    gap_changes,
 )
 from equipoise.stats.disparity.growth import GapKind
 from equipoise.stats.multiplicity import adjusted_p_values

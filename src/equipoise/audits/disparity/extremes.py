@@ -48,8 +48,7 @@ from equipoise.stats.disparity.extremes import (
 from equipoise.stats.disparity.impact import companions, eligible_categories, readings
 from equipoise.stats.disparity.row_roots import Units
 from equipoise.stats.disparity.standardised import standardised_mean_difference
-from equipoise.stats.disparity.survey import means_of_sums
-from equipoise.stats.disparity.survey_gaps import FEW_EVENTS
+from equipoise.stats.disparity.survey import FEW_EVENTS, means_of_sums
 from equipoise.stats.small_samples import MIN_UNITS
 
 __all__ = [

@@ -36,12 +36,12 @@ from equipoise.data.metrics import Metric, Metrics
 from equipoise.exceptions import InvalidParameterError
 from equipoise.results.finding import Decision, Finding, JointTest, Note
 from equipoise.results.result import AuditResult
-from equipoise.stats.disparity.gaps import Disparities
-from equipoise.stats.disparity.joint import joint_test
-from equipoise.stats.disparity.simultaneous import (
+from equipoise.stats.disparity.gaps import (
+    Disparities,
     SimultaneousDisparities,
     simultaneous_disparities,
 )
+from equipoise.stats.disparity.joint import joint_test
 from equipoise.stats.multiplicity import adjusted_p_values
 
 # Comparisons with the highest, and among people alike, are imported where they are asked for.

@@ -24,7 +24,7 @@ from equipoise.data.table import Table
 from equipoise.results.estimand import Estimand
 from equipoise.results.finding import ConfidenceInterval, Decision, Finding, JointTest, Note
 from equipoise.results.result import AuditResult
-from equipoise.stats.disparity.simultaneous import together
+from equipoise.stats.disparity.gaps import together
 from equipoise.stats.multiplicity import adjusted_p_values
 from equipoise.stats.small_samples import shrunk_correlation
 

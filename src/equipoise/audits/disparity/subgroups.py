@@ -187,7 +187,7 @@ def _compare_in_survey(
 ) -> Asking[Compared]:
     """Compare subgroups with the variances of a stratified sample."""
     from equipoise.audits.disparity.survey import measure_survey
-    from equipoise.stats.disparity.survey_gaps import survey_disparities
+    from equipoise.stats.disparity.survey import survey_disparities
 
     if method != "auto":
         raise InvalidParameterError('`strata` has a law of its own; leave `method` at "auto".')

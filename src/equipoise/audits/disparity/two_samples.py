@@ -28,7 +28,7 @@ from equipoise.data.table import Quantity, Rows, Sums, Table
 from equipoise.exceptions import DataError, InvalidParameterError
 from equipoise.moments import CellMoments, sum_by
 from equipoise.results.finding import Note
-from equipoise.stats.disparity.change_samples import (
+from equipoise.stats.disparity.change import (
     PairedCounts,
     PairedRows,
     PeriodCounts,

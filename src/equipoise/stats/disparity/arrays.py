@@ -13,9 +13,14 @@ from equipoise._numbers import number
 from equipoise._typing import AnyArray, DisparityMethod, FloatArray, IntArray, Rng, Scale
 from equipoise.exceptions import GroupTooSmallError, InvalidParameterError
 from equipoise.moments import CellMoments
-from equipoise.stats.disparity.gaps import Disparities, Target, Units, disparities
+from equipoise.stats.disparity.gaps import (
+    Disparities,
+    Target,
+    Units,
+    disparities,
+    simultaneous_disparities,
+)
 from equipoise.stats.disparity.joint import JointDisparity, joint_test
-from equipoise.stats.disparity.simultaneous import simultaneous_disparities
 from equipoise.stats.rows import GroupCodes, check_lengths, check_weight, code_clusters, code_groups
 from equipoise.stats.summary import Interval, normal_quantile, p_line, summary_table
 

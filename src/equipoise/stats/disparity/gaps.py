@@ -3,7 +3,8 @@ r"""How far each group's metric is from its target, with every test and interval
 The engine of the audits `disparity`, `flag` and `certify`: sums over cells in, arrays over groups
 out. Groups are unions of cells and may overlap or nest; the target may be a known number, the
 population, a reference, the rest, or an external estimate. Unlike the plug-in method of [1]_, the
-sampling error of an estimated target, and its covariance with the group, always count.
+sampling error of an estimated target, and its covariance with the group, always count. Intervals
+and p-values of every group follow, and those that hold for all groups together.
 
 References
 ----------
@@ -19,7 +20,7 @@ import numpy as np
 from scipy import special
 
 from equipoise._checks import check_fraction, check_number, check_option
-from equipoise._typing import AnyArray, BoolArray, DisparityMethod, FloatArray, IntArray, Scale
+from equipoise._typing import AnyArray, BoolArray, DisparityMethod, FloatArray, IntArray, Rng, Scale
 from equipoise.exceptions import InvalidParameterError
 from equipoise.moments import CellMoments
 from equipoise.stats.disparity.likelihood_law import LikelihoodLaw
@@ -28,15 +29,21 @@ from equipoise.stats.disparity.rates import RateLaw
 from equipoise.stats.disparity.references import Comparison, Target, compare, covariance
 from equipoise.stats.disparity.row_roots import RowRoots, Units, share_units
 from equipoise.stats.inversion import GREATER, LESS
+from equipoise.stats.multiplicity import correlations, max_t
+from equipoise.stats.small_samples import shrunk_correlation
 
 __all__ = [
+    "LARGEST_MAX_T",
     "Disparities",
     "GroupedCells",
+    "SimultaneousDisparities",
     "Target",
     "Units",
     "assess",
     "disparities",
     "joint_covariance",
+    "simultaneous_disparities",
+    "together",
 ]
 
 
@@ -533,3 +540,115 @@ def _two_sided(law: Law, null: float, tested: BoolArray) -> tuple[FloatArray, Fl
     statistic[which] = np.minimum(smaller, 0.0) ** 2
     p_value[which] = np.minimum(2.0 * special.ndtr(smaller), 1.0)
     return statistic, p_value
+
+
+LARGEST_MAX_T = 3000
+"""More groups than this are adjusted by Bonferroni: their correlation matrix would not fit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimultaneousDisparities:
+    """Intervals that cover all disparities together, with p-values to match.
+
+    Parameters
+    ----------
+    low, high, p_value : array of shape (m,)
+        NaN where a group was not tested.
+    critical : float
+        Critical value of the intervals; NaN when no group was tested.
+    rule : {"max-t", "Bonferroni"}
+        How the number of groups is allowed for.
+    """
+
+    low: FloatArray
+    high: FloatArray
+    p_value: FloatArray
+    critical: float
+    rule: str
+
+
+def simultaneous_disparities(
+    found: Disparities | Sequence[Disparities],
+    *,
+    moments: CellMoments | None = None,
+    confidence_level: float = 0.95,
+    rng: Rng = None,
+) -> SimultaneousDisparities:
+    """Return intervals and p-values that allow for the number of groups, and of metrics.
+
+    Parameters
+    ----------
+    found : Disparities, or a sequence of them
+        Of groups that may overlap, in one metric or in several; their covariance counts.
+    moments : CellMoments, optional
+        With several metrics: sums of the (u, w) of all, as in `joint_covariance`.
+    confidence_level : float, default 0.95
+        Joint coverage.
+    rng : Generator, int or None
+        For the law of the largest root.
+
+    Returns
+    -------
+    SimultaneousDisparities
+        The groups of several metrics stand one metric after the other.
+    """
+    level = check_fraction("confidence_level", confidence_level)
+    parts = [found] if isinstance(found, Disparities) else list(found)
+    tested, raw = (
+        np.concatenate(x) for x in zip(*((f.tested, f.p_value) for f in parts), strict=True)
+    )
+    count = int(tested.sum())
+    p = np.full(len(tested), np.nan)
+    rule, critical = "max-t", np.nan
+    if count > LARGEST_MAX_T:
+        rule, critical = "Bonferroni", float(-special.ndtri((1.0 - level) / (2 * count)))
+        p[tested] = np.minimum(raw[tested] * count, 1.0)
+    elif count:
+        # Draws run in an order made of numbers: the names of groups must not matter.
+        order = np.flatnonzero(tested)
+        value, n, df = (
+            np.concatenate(x)[order]
+            for x in zip(*((f.group_value, f.n, _degrees(f)) for f in parts), strict=True)
+        )
+        place = np.lexsort((value, n))
+        order = order[place]
+        matrix = parts[0].covariance() if moments is None else joint_covariance(parts, moments)
+        correlation = shrunk_correlation(correlations(matrix[np.ix_(order, order)]), df[place])
+        p[order], critical = together(raw[order], correlation, level, rng=rng)
+    ends = [f.interval(critical) if count else (f.ci_low, f.ci_high) for f in parts]
+    low, high = (np.concatenate(end) for end in zip(*ends, strict=True))
+    return SimultaneousDisparities(low=low, high=high, p_value=p, critical=critical, rule=rule)
+
+
+def _degrees(found: Disparities) -> FloatArray:
+    """Degrees of freedom of each test; infinite where counts are sufficient."""
+    return np.full(len(found.n), np.inf) if found.units is None else found.units.df
+
+
+def together(
+    p_value: FloatArray, correlation: FloatArray, confidence_level: float, *, rng: Rng = None
+) -> tuple[FloatArray, float]:
+    """P-values that allow for the number of tests, and the critical value of their intervals.
+
+    Parameters
+    ----------
+    p_value : array of shape (m,)
+        Two-sided p-values, one by one.
+    correlation : array of shape (m, m)
+        Of the estimates.
+    confidence_level : float
+        Joint coverage.
+    rng : Generator, int or None
+        For the law of the largest root.
+
+    Returns
+    -------
+    p_value : array of shape (m,)
+    critical : float
+    """
+    law = max_t(correlation, rng=rng)
+    # No draw makes a family narrower than one of its intervals alone: p-values do not either.
+    single = float(-special.ndtri((1.0 - confidence_level) / 2.0))
+    # From the two-sided p-value: an exact test has a different root for each side.
+    adjusted = np.maximum(law.p_values(-special.ndtri(p_value / 2.0)), p_value)
+    return adjusted, max(law.critical(confidence_level), single)

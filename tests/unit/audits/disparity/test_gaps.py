@@ -189,7 +189,7 @@ def test_the_interval_of_one_person_stays_within_what_the_reference_allows():
 
 
 def test_many_groups_fall_back_to_bonferroni_and_say_so(monkeypatch):
-    monkeypatch.setattr("equipoise.stats.disparity.simultaneous.LARGEST_MAX_T", 3)
+    monkeypatch.setattr("equipoise.stats.disparity.gaps.LARGEST_MAX_T", 3)
     result = audit().disparity("selection_rate", simultaneous=True)
     tested = [f for f in result.findings if f.p_value is not None]
     assert "Bonferroni" in result.notes[-1].message

@@ -8,12 +8,12 @@ from statsmodels.stats.contingency_tables import mcnemar
 
 from equipoise.exceptions import InvalidParameterError
 from equipoise.stats.disparity.change import (
+    PairedCounts,
     gap_changes,
     paired_change_test,
     period_change_test,
     profile_test,
 )
-from equipoise.stats.disparity.change_samples import PairedCounts
 from equipoise.stats.disparity.contrasts import PairedChange, RateChange
 from oracles.over_time import tango_interval
 

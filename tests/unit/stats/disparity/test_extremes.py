@@ -6,13 +6,14 @@ from scipy import stats
 from equipoise.exceptions import InvalidParameterError
 from equipoise.stats.disparity.category_means import CategoryMeans
 from equipoise.stats.disparity.extremes import (
+    CorrelatedLaw,
+    IndependentLaw,
     OnePair,
     compare_counts_with_extreme,
     compare_means_with_extreme,
     permutation_p_value,
 )
 from equipoise.stats.disparity.pair_scores import ProportionPairs
-from equipoise.stats.disparity.range_law import CorrelatedLaw, IndependentLaw
 from equipoise.stats.disparity.survey import survey_means
 from equipoise.stats.multiplicity import correlations
 from equipoise.stats.pairs import Pairs

@@ -11,10 +11,10 @@ from equipoise.stats.disparity.survey import (
     DesignMeans,
     design_degrees,
     design_of_rows,
+    survey_disparities,
     survey_means,
     survey_moments,
 )
-from equipoise.stats.disparity.survey_gaps import survey_disparities
 
 
 def test_the_variance_of_a_stratified_total_by_hand():

@@ -7,10 +7,9 @@ import pytest
 from numpy.testing import assert_allclose
 
 from equipoise.stats.disparity.gaps import disparities
-from equipoise.stats.disparity.likelihood_series import POWERS, CellSeries, SeriesSamples
 from equipoise.stats.disparity.likelihoods import Samples, likelihood
 from equipoise.stats.disparity.references import Target, compare
-from equipoise.stats.disparity.row_roots import RowRoots, Units
+from equipoise.stats.disparity.row_roots import POWERS, CellSeries, RowRoots, SeriesSamples, Units
 from oracles.disparity import moments_of
 
 LAWS = {
