@@ -22,7 +22,7 @@ from sklearn.preprocessing import StandardScaler
 from equipoise.datasets import ADULT_COLUMNS
 from equipoise.mitigation import EntropyCappedClassifier
 from equipoise.mitigation.penalised_logistic import PenalisedLogistic
-from equipoise.stats.inequality import thresholds as entropy_thresholds
+from equipoise.stats.inequality import cap as entropy_cap
 from equipoise.stats.inequality.benefits import SPEICHER
 from equipoise.stats.inequality.cap import index_cap, kappa_scheme
 from equipoise.stats.inequality.decomposition import BenefitMoments, decompose
@@ -102,7 +102,7 @@ def ratio_rules(X, y, *, model, kappa, kind, rules, n_splits, n_reference):
             rule = EntropyCappedClassifier(
                 model, kappa=kappa, kind=kind, holdout=1 / 3, random_state=split, **(options or {})
             )
-            with mock.patch.object(entropy_thresholds, "FEW_EVENTS", few):
+            with mock.patch.object(entropy_cap, "FEW_EVENTS", few):
                 rule.fit(X[learn], y[learn])
             decide = rule if options is not None else rule.estimator_
             seen[name].append(judged(decide.predict(X[test]), y[test], kappa, kind))
@@ -132,7 +132,7 @@ def between_rules(X, y, group, *, n_splits, n_reference):
 
 
 def main():
-    few = entropy_thresholds.FEW_EVENTS
+    few = entropy_cap.FEW_EVENTS
     direct, direct_face = ({}, few), (FACE_VALUE, few)
     cap, cap_face, cap_wald = (CAP, few), (CAP | FACE_VALUE, few), (CAP, 0)
     X, y, group = compas()

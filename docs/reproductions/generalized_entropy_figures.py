@@ -39,7 +39,14 @@ from equipoise.plot.decomposition import (
     index_surface,
     threshold_curve,
 )
-from equipoise.stats.inequality.cap import KappaScheme, effective_kappa, kappa_scheme
+from equipoise.stats.inequality.cap import (
+    KappaScheme,
+    cap_shown,
+    contrast_shown,
+    effective_kappa,
+    kappa_scheme,
+    threshold_path,
+)
 from equipoise.stats.inequality.geometry import (
     domain_parallelogram,
     domain_triangle,
@@ -50,7 +57,6 @@ from equipoise.stats.inequality.geometry import (
     two_level_peak,
 )
 from equipoise.stats.inequality.index import kernel
-from equipoise.stats.inequality.thresholds import cap_shown, contrast_shown, threshold_path
 
 HERE = Path(__file__).parent
 BLUE, GREY = COLOURS[0], "#999999"

@@ -19,11 +19,11 @@ from scipy import special, stats
 import equipoise as eq
 from calibration.small_samples_grid import arms, peers, power
 from equipoise.audits.disparity.subgroups import units_of_unknown_shape
+from equipoise.stats.disparity.joint import equal_rates_test
 from equipoise.stats.inversion import GREATER, LESS
 from equipoise.stats.multiplicity import adjusted_p_values
 from equipoise.stats.pairs import external_root, known_root
 from equipoise.stats.small_samples import joint_test
-from equipoise.stats.sparse_counts import equal_rates_test
 from simulate import units as simulate
 
 TWO_SIDED, ONE_SIDED = stats.norm.ppf(0.975), stats.norm.ppf(0.95)

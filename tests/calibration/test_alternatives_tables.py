@@ -17,12 +17,14 @@ from equipoise.stats.improvement.candidates import (
     order_candidates,
     random_search_bounds,
     step_down,
+    winner_gain,
 )
 from equipoise.stats.improvement.capacity import Decisions, cut_top_share
 from equipoise.stats.improvement.frontier import combine_splits
-from equipoise.stats.improvement.rules import RowUtilities, estimate_rules
-from equipoise.stats.improvement.score_utilities import (
+from equipoise.stats.improvement.rules import (
+    RowUtilities,
     ScoreRows,
+    estimate_rules,
     of_benefits,
     scored_utilities,
 )
@@ -33,7 +35,6 @@ from equipoise.stats.improvement.unknown_outcomes import (
     odds_limits,
 )
 from equipoise.stats.improvement.utilities import estimate_utilities, gram_root
-from equipoise.stats.improvement.winner import winner_gain
 from support.rates import assert_at_most, assert_rate
 
 pytestmark = [pytest.mark.calibration, pytest.mark.slow]

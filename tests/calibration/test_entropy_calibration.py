@@ -5,7 +5,14 @@ import pytest
 from scipy import stats
 
 from equipoise.stats.inequality.benefits import BenefitMoments
-from equipoise.stats.inequality.cap import check_cap, index_cap, kappa_scheme
+from equipoise.stats.inequality.cap import (
+    allowed_in_sequence,
+    check_cap,
+    contrast_shown,
+    index_cap,
+    kappa_scheme,
+    threshold_path,
+)
 from equipoise.stats.inequality.decomposition import (
     between_interval,
     between_test,
@@ -15,11 +22,6 @@ from equipoise.stats.inequality.decomposition import (
     log_interval,
 )
 from equipoise.stats.inequality.index import kernel
-from equipoise.stats.inequality.thresholds import (
-    allowed_in_sequence,
-    contrast_shown,
-    threshold_path,
-)
 from simulate.entropy import (
     SIX,
     SPEICHER_70,

@@ -12,12 +12,16 @@ import numpy as np
 import pytest
 from scipy import special
 
-from equipoise.stats.improvement.candidates import candidate_lines, loss_frontier, step_down
+from equipoise.stats.improvement.candidates import (
+    candidate_lines,
+    loss_frontier,
+    step_down,
+    winner_gain,
+)
 from equipoise.stats.improvement.capacity import cut_top_share
 from equipoise.stats.improvement.rules import RowUtilities, estimate_rules
 from equipoise.stats.improvement.test import ImprovementQuestion, Margins
 from equipoise.stats.improvement.utilities import UtilityEstimates
-from equipoise.stats.improvement.winner import winner_gain
 from support.rates import assert_at_most, assert_rate
 
 pytestmark = pytest.mark.calibration

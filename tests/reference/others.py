@@ -25,7 +25,7 @@ from equipoise.stats.disparity.likelihoods import Samples, likelihood
 from equipoise.stats.disparity.mantel_haenszel import StratumCounts, generalised_test
 from equipoise.stats.disparity.survey import DesignMeans, survey_means
 from equipoise.stats.inequality.index import entropy_index
-from equipoise.stats.roc import auc_influence
+from equipoise.stats.influence import auc_influence
 from equipoise.stats.scores.group_quality import group_quality
 from equipoise.stats.small_samples import pooled_shape, side_contrast
 from equipoise.stats.unit_sums import UnitSums

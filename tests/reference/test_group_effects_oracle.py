@@ -5,9 +5,9 @@ import pytest
 from numpy.testing import assert_allclose
 
 from equipoise.moments import CellMoments
-from equipoise.stats.effects.adjustment import lin_outcomes
 from equipoise.stats.effects.bias import bias_covariance, bias_estimates, treatment_bias
 from equipoise.stats.effects.collapse import effect_quantities
+from equipoise.stats.effects.effect_scores import lin_outcomes
 from equipoise.stats.effects.errors import effect_moments, group_errors
 
 

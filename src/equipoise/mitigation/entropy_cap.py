@@ -15,16 +15,17 @@ from equipoise._typing import BoolArray, DecisionKind, EntropyConstraint, FloatA
 from equipoise.exceptions import DataError, InvalidParameterError
 from equipoise.mitigation.penalised_logistic import PenalisedLogistic
 from equipoise.stats.inequality.benefits import SPEICHER, check_matrix
-from equipoise.stats.inequality.cap import index_cap, kappa_scheme
-from equipoise.stats.inequality.index import kernel
-from equipoise.stats.inequality.thresholds import (
+from equipoise.stats.inequality.cap import (
     ThresholdPath,
     allowed_in_sequence,
     between_thresholds,
     cap_shown,
     contrast_shown,
+    index_cap,
+    kappa_scheme,
     threshold_path,
 )
+from equipoise.stats.inequality.index import kernel
 
 __all__ = ["EntropyCappedClassifier"]
 
@@ -87,7 +88,7 @@ class EntropyCappedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator
     -----
     Error rates determine the index, and a threshold on the probability reaches every pair of rates
     that the score can reach; scanning them all is exact. See
-    `equipoise.stats.inequality.thresholds` for the test sequence that allows for having tried many.
+    `equipoise.stats.inequality.cap` for the test sequence that allows for having tried many.
     With groups, each has its own constraint at an equal part of the error.
 
     Examples

@@ -5,7 +5,7 @@ import pytest
 from scipy import special
 
 from equipoise.stats.effects.effect_scores import effect_scores
-from equipoise.stats.effects.prices import (
+from equipoise.stats.effects.evaluation import (
     ExperimentRows,
     correction_prices,
     crossfitted_amounts,

@@ -6,9 +6,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from equipoise.stats.disparity.joint import equal_rates_test
 from equipoise.stats.inversion import GREATER, LESS
 from equipoise.stats.pairs import Pairs, against_population, against_rest
-from equipoise.stats.sparse_counts import equal_rates_test
 
 QUICK = settings(max_examples=25, deadline=None)
 scales = st.sampled_from(["difference", "ratio"])

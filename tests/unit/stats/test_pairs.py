@@ -5,7 +5,10 @@ from scipy import optimize, stats
 from equipoise.stats import pairs
 from equipoise.stats.inversion import GREATER, LESS
 from equipoise.stats.pairs import (
+    EXACT_ROWS,
+    Counts,
     Pairs,
+    SmallTables,
     against_population,
     against_rest,
     external_root,
@@ -13,7 +16,6 @@ from equipoise.stats.pairs import (
     known_root,
 )
 from equipoise.stats.saddlepoint import FARTHEST
-from equipoise.stats.small_tables import EXACT_ROWS, Counts, SmallTables
 from support.two_samples import chances, every_root, largest_sizes
 
 

@@ -20,13 +20,13 @@ from equipoise.data.table import Quantity, Rows, Sums, Table
 from equipoise.exceptions import DataError, InvalidParameterError
 from equipoise.moments import CellMoments
 from equipoise.results.finding import Note
-from equipoise.stats.effects.adjustment import lin_outcomes
 from equipoise.stats.effects.checks import Balance, SampleRatio, balance_test, sample_ratio_test
 from equipoise.stats.effects.collapse import (
     effect_quantities,
     resolve_collapse,
     slope_quantities,
 )
+from equipoise.stats.effects.effect_scores import lin_outcomes
 from equipoise.stats.effects.errors import GroupErrors, effect_moments, group_errors, with_both_arms
 from equipoise.stats.effects.roots import EffectContrasts, adjusted_effect_contrasts
 

@@ -55,14 +55,16 @@ from equipoise.stats.effects.bias import (
 from equipoise.stats.effects.corrections import MANY_GROUPS, effect_correction, normal_prior
 from equipoise.stats.effects.errors import UNTESTED, GroupErrors
 from equipoise.stats.effects.evaluation import (
+    CorrectionPrice,
     EffectEvaluation,
     Recommendation,
     all_rules,
+    correction_prices,
     evaluate_corrections,
+    policy_prices,
     recommend_correction,
 )
 from equipoise.stats.effects.policy import GroupContrast, ValueChange, group_rankings
-from equipoise.stats.effects.prices import CorrectionPrice, correction_prices, policy_prices
 from equipoise.stats.effects.ratio_tests import RatioTests
 from equipoise.stats.effects.slopes import GroupSlopes, group_slopes
 from equipoise.stats.multiplicity import adjusted_p_values

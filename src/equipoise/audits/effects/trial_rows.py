@@ -18,7 +18,7 @@ from equipoise.exceptions import DataError, InvalidParameterError
 from equipoise.moments import CellMoments
 from equipoise.results.finding import Note
 from equipoise.stats.effects.effect_scores import effect_scores
-from equipoise.stats.effects.prices import ExperimentRows
+from equipoise.stats.effects.evaluation import ExperimentRows
 from equipoise.stats.influence import InfluenceSums
 
 __all__ = ["TrialRows", "trial_rows"]

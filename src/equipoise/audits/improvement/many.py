@@ -23,10 +23,10 @@ from equipoise.stats.improvement.candidates import (
     loss_frontier,
     random_search_bounds,
     step_down,
+    winner_gain,
 )
 from equipoise.stats.improvement.frontier import combine_splits
 from equipoise.stats.improvement.test import MIN_SUPPORT, Margins
-from equipoise.stats.improvement.winner import winner_gain
 
 __all__ = [
     "FEWEST_CLUSTERS",

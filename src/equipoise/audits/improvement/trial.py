@@ -34,13 +34,14 @@ from equipoise.stats.improvement.candidates import (
     order_candidates,
 )
 from equipoise.stats.improvement.capacity import Decisions, cut_top_share, match_share
-from equipoise.stats.improvement.rules import RowUtilities, estimate_rules
-from equipoise.stats.improvement.score_utilities import (
+from equipoise.stats.improvement.rules import (
     BENEFIT_ORDER,
+    RowUtilities,
     ScoredUtilities,
     ScoreRows,
     ScoreUtility,
     best_threshold,
+    estimate_rules,
     of_benefits,
     scored_utilities,
 )

@@ -15,8 +15,7 @@ from scipy import optimize, sparse, special
 from equipoise._checks import check_finite, check_fraction, check_integer, check_option
 from equipoise._typing import AnyArray, BoolArray, FloatArray, IntArray, QualityMetric, Rng
 from equipoise.exceptions import DataError
-from equipoise.stats.influence import InfluenceSums
-from equipoise.stats.roc import auc_influence, without_noise
+from equipoise.stats.influence import InfluenceSums, auc_influence, without_noise
 from equipoise.stats.rows import check_lengths
 from equipoise.stats.scores.cells import weighted_quantile
 from equipoise.stats.summary import Interval

@@ -3,8 +3,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 from equipoise.exceptions import DataError, InvalidParameterError, NotBinaryError
-from equipoise.stats.effects.adjustment import lin_outcomes
 from equipoise.stats.effects.collapse import effect_quantities, resolve_collapse
+from equipoise.stats.effects.effect_scores import lin_outcomes
 from equipoise.stats.effects.errors import (
     corrected_errors,
     effect_moments,

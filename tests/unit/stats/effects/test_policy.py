@@ -4,8 +4,7 @@ from numpy.testing import assert_allclose
 
 from equipoise.exceptions import InvalidParameterError
 from equipoise.stats.effects.effect_scores import effect_scores
-from equipoise.stats.effects.policy import PolicyRule, group_policies, group_rankings
-from equipoise.stats.effects.ranking import ranked_effect
+from equipoise.stats.effects.policy import PolicyRule, group_policies, group_rankings, ranked_effect
 from equipoise.stats.influence import InfluenceSums
 
 

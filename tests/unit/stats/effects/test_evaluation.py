@@ -6,13 +6,13 @@ from numpy.testing import assert_allclose
 
 from equipoise.stats.effects.corrections import effect_correction
 from equipoise.stats.effects.effect_scores import effect_scores
-from equipoise.stats.effects.policy import PolicyRule, value_change
-from equipoise.stats.effects.prices import (
+from equipoise.stats.effects.evaluation import (
     ExperimentRows,
     correction_prices,
     crossfitted_amounts,
     policy_prices,
 )
+from equipoise.stats.effects.policy import PolicyRule, value_change
 from equipoise.stats.influence import InfluenceSums
 
 
