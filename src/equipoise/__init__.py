@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from equipoise import datasets
     from equipoise.audits.audit import Audit
     from equipoise.audits.cells import merge
-    from equipoise.audits.disparity.reference import External
+    from equipoise.audits.disparity.sides import External
     from equipoise.data.cells import Cells
     from equipoise.data.metrics import Metric
     from equipoise.plans.dossier import load
@@ -39,7 +39,7 @@ _HOME = {
     "Cells": "data.cells",
     "ConfidenceInterval": "results.finding",
     "Decision": "results.finding",
-    "External": "audits.disparity.reference",
+    "External": "audits.disparity.sides",
     "Finding": "results.finding",
     "JointTest": "results.finding",
     "Metric": "data.metrics",

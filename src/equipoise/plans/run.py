@@ -15,7 +15,7 @@ from equipoise._typing import Engine
 from equipoise._version import __version__
 from equipoise.audits.asking import Asking, ask_all, declare
 from equipoise.audits.audit import Audit
-from equipoise.audits.disparity.reference import External
+from equipoise.audits.disparity.sides import External
 from equipoise.data.fingerprint import fingerprint
 from equipoise.exceptions import DataError, EquipoiseError, EstimationError
 from equipoise.plans.dossier import Check, Dossier

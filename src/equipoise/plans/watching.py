@@ -10,8 +10,7 @@ import narwhals as nw
 import numpy as np
 
 from equipoise.audits.asking import ask_all
-from equipoise.audits.disparity.batches import batch_order, declare_batches
-from equipoise.audits.disparity.monitor import Watch
+from equipoise.audits.disparity.monitor import Watch, batch_order, declare_batches
 from equipoise.audits.disparity.monitor_state import (
     OPTIONS,
     RawBatch,

@@ -3,7 +3,7 @@
 from math import isnan
 from typing import TYPE_CHECKING, Any
 
-from equipoise.audits.disparity.questions_over_time import CompareDetails, MonitorDetails
+from equipoise.audits.disparity.questions import CompareDetails, MonitorDetails
 from equipoise.plot.intervals import (
     DECISION_STYLE,
     NARROW,

@@ -1,6 +1,6 @@
 """What a reader asks beside the findings over time: the values behind every change."""
 
-from equipoise.audits.disparity.questions_over_time import (
+from equipoise.audits.disparity.questions import (
     CompareDetails,
     DiscoverDetails,
     MonitorDetails,

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from equipoise._checks import check_columns, check_integer, check_option
 from equipoise._typing import Conditional, FloatArray, Scale, StratumWeights
 from equipoise.audits.disparity.measure import Measured
-from equipoise.audits.disparity.reference import Reference
+from equipoise.audits.disparity.sides import Reference
 from equipoise.exceptions import InvalidParameterError
 from equipoise.results.finding import Decision, JointTest, Note
 from equipoise.results.formats import listed

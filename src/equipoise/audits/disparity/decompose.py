@@ -9,7 +9,7 @@ from equipoise._checks import check_fraction
 from equipoise.audits.asking import Asking, question_method
 from equipoise.audits.disparity.alike import GivenAsked, conditioning_note
 from equipoise.audits.disparity.questions import DecomposeDetails
-from equipoise.audits.disparity.reference import Reference
+from equipoise.audits.disparity.sides import Reference
 from equipoise.audits.disparity.strata import FactorCells, GroupInStrata, compare_within_strata
 from equipoise.data.metrics import Metric
 from equipoise.moments import merge_cells

@@ -17,7 +17,7 @@ from equipoise._checks import (
 from equipoise._typing import Alternative, AnyArray, DiscoveryMethod, FloatArray, Rng
 from equipoise.audits.asking import Asking, question_method
 from equipoise.audits.disparity.measure import dropped_notes
-from equipoise.audits.disparity.questions_over_time import DiscoverDetails
+from equipoise.audits.disparity.questions import DiscoverDetails
 from equipoise.audits.disparity.sides import metric_needs, row_quantities
 from equipoise.audits.disparity.subgroups import finite
 from equipoise.audits.progress import progress_bar

@@ -21,7 +21,7 @@ from equipoise._typing import (
 )
 from equipoise.audits.asking import Asking, question_method
 from equipoise.audits.disparity.alike import GivenAsked, bonferroni
-from equipoise.audits.disparity.reference import Reference, is_extreme
+from equipoise.audits.disparity.sides import Reference, is_extreme
 from equipoise.audits.disparity.subgroups import (
     SHAPES_UNKNOWN,
     Compared,

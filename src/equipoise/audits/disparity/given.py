@@ -1,34 +1,367 @@
-"""Gaps among people who are alike in given factors."""
+"""Gaps among people who are alike in given factors.
 
-from dataclasses import dataclass
+Strata hold people of equal factors; where these are many or continuous, regressions take the place
+of strata.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 from scipy import special
 
 from equipoise._checks import check_fraction
-from equipoise._typing import Adjust, FlagAlternative, FloatArray, Rng
+from equipoise._typing import (
+    Adjust,
+    AnyArray,
+    BoolArray,
+    FlagAlternative,
+    FloatArray,
+    IntArray,
+    Rng,
+)
 from equipoise.audits.asking import Asking
 from equipoise.audits.disparity.alike import (
     AlikeComparison,
     AlikeGroups,
     GivenAsked,
+    bonferroni,
     conditioning_note,
 )
+from equipoise.audits.disparity.measure import Measured, dropped_notes
 from equipoise.audits.disparity.questions import DisparityDetails
+from equipoise.audits.disparity.sides import metric_needs, row_quantities
 from equipoise.audits.disparity.strata import compare_within_strata
 from equipoise.audits.disparity.subgroups import finite
 from equipoise.audits.disparity.wording import family_note
-from equipoise.data.metrics import Metric
-from equipoise.data.table import Table
+from equipoise.data.groups import group_tables, matching_cells, subgroup_name
+from equipoise.data.metrics import Metric, find_metric
+from equipoise.data.query import CellRows, NarrowRows
+from equipoise.data.table import Quantity, Rows, Table
+from equipoise.exceptions import GroupTooSmallError, InvalidParameterError
+from equipoise.moments import CellMoments, sum_by
 from equipoise.results.estimand import Estimand
 from equipoise.results.finding import ConfidenceInterval, Decision, Finding, JointTest, Note
 from equipoise.results.result import AuditResult
+from equipoise.stats.disparity.doubly_robust import (
+    DoublyRobustGap,
+    cross_fit,
+    doubly_robust_gap,
+    folds,
+)
 from equipoise.stats.disparity.gaps import together
-from equipoise.stats.multiplicity import adjusted_p_values
-from equipoise.stats.small_samples import shrunk_correlation
+from equipoise.stats.multiplicity import adjusted_p_values, correlations
+from equipoise.stats.small_samples import MIN_UNITS, shrunk_correlation
 
-__all__ = ["certify_given", "compare_alike", "disparity_given", "flag_given"]
+__all__ = [
+    "GroupByLearners",
+    "LearnedGroups",
+    "certify_given",
+    "compare_alike",
+    "compare_by_learners",
+    "disparity_given",
+    "flag_given",
+]
+
+
+MOST_LEVELS = 50
+"""Categories of a factor that is not a number; each becomes a column of 0 and 1."""
+EXTREME = 0.05
+"""Share of rows with a chance of membership near 0 or 1 beyond which a note says so."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupByLearners:
+    """One group beside its comparator, or why it has none."""
+
+    name: str
+    n: int
+    raw: float
+    used: BoolArray
+    comparison: DoublyRobustGap | None
+    reason: Note | None = None
+
+    @property
+    def tested(self) -> DoublyRobustGap:
+        """The comparison, where there is one."""
+        if self.comparison is None:
+            raise ValueError(f"{self.name} was not compared")
+        return self.comparison
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LearnedGroups:
+    """Every group beside its comparator among people alike, by learners.
+
+    Parameters
+    ----------
+    measured : Measured
+        The metric in the cells of the groups.
+    reference : str
+        Name of the comparator.
+    groups : tuple of GroupByLearners
+        All groups asked for.
+    unit : array of shape (n,), optional
+        Number of the cluster of each row.
+    """
+
+    measured: Measured
+    reference: str
+    groups: tuple[GroupByLearners, ...]
+    unit: IntArray | None
+
+    @property
+    def compared(self) -> list[GroupByLearners]:
+        """The groups that have a comparison."""
+        return [one for one in self.groups if one.comparison is not None]
+
+    @property
+    def clustered_degrees(self) -> float | None:
+        """Fewest degrees of freedom of a comparison, where units are clusters."""
+        return None if self.unit is None else min(one.tested.degrees for one in self.compared)
+
+    def joint(self, null: str, alpha: float) -> JointTest:
+        """Test that no group differs by the smallest of their p-values."""
+        return bonferroni(null, [one.tested.p_value for one in self.compared], alpha)
+
+    def correlation(self) -> FloatArray:
+        """Correlation of the estimates of the groups that were compared."""
+        influence = np.zeros((len(self.compared), len(self.groups[0].used)))
+        for row, one in zip(influence, self.compared, strict=True):
+            row[one.used] = one.tested.influence
+        if self.unit is not None:
+            influence = sum_by(self.unit, influence.T, int(self.unit.max()) + 1).T
+        return correlations(influence @ influence.T)
+
+    def intervals(self, level: float) -> tuple[FloatArray, FloatArray]:
+        """Marginal intervals of the groups that were compared."""
+        ends = [one.tested.confidence_interval(level) for one in self.compared]
+        return np.array([one.low for one in ends]), np.array([one.high for one in ends])
+
+    def summaries(self, level: float) -> list[dict[str, Any]]:  # noqa: ARG002  (one of two forms)
+        """Write how well the learners predict for each group that was compared."""
+        return [
+            {
+                "group": one.name,
+                "raw": one.raw,
+                "group_covered": None,
+                "membership_auc": one.tested.membership_auc,
+                "outcome_r2": one.tested.outcome_r2,
+                "extreme": one.tested.extreme,
+            }
+            for one in self.compared
+        ]
+
+    def notes_of(self, summary: dict[str, Any]) -> tuple[Note, ...]:
+        """Return what the reader of one comparison should know."""
+        if summary["extreme"] <= EXTREME:
+            return ()
+        message = (
+            f"{100 * summary['extreme']:.3g}% of the rows have factors that nearly always, or"
+            " hardly ever, go with the group: few of them have anybody alike."
+        )
+        return (Note(code="little-overlap", message=message),)
+
+    def notes(self, summaries: list[dict[str, Any]]) -> tuple[Note, ...]:
+        """Return what the reader of all should know."""
+        shares = [
+            f"{one['group']}: outcome R2 {one['outcome_r2']:.2f}, group AUC"
+            f" {one['membership_auc']:.2f}"
+            for one in summaries
+        ]
+        told = f" ({'; '.join(shares)})" if shares else ""
+        return (
+            Note(
+                code="depends-on-learners",
+                message="Gaps depend on the learners: right if the outcome, or membership in the"
+                f" group, is learnt well from the factors, wrong if neither is{told}.",
+            ),
+        )
+
+
+def compare_by_learners(
+    table: Table, metric: str | Metric, asked: GivenAsked
+) -> Asking[LearnedGroups]:
+    """Compare every group with its comparator by two cross-fitted regressions on the factors.
+
+    Parameters
+    ----------
+    table : Table
+        With the roles that the metric uses.
+    metric : str or Metric
+        Name, or a metric of the user's own.
+    asked : GivenAsked
+        With the factors and the learners.
+
+    Yields
+    ------
+    Sums, then Rows
+
+    Returns
+    -------
+    LearnedGroups
+    """
+    group = table.roles.group
+    for column in asked.given:
+        table.check_column(column)
+        if column in group:
+            raise InvalidParameterError(f"{column!r} is both group and given.")
+    numbers = [column for column in asked.given if table.schema[column].is_numeric()]
+    words = tuple(column for column in asked.given if column not in numbers)
+    found = find_metric(metric)
+    view = table.grouped_by((*group, *words))
+    values = [*row_quantities(view, found), *(nw.col(name).cast(nw.Float64) for name in numbers)]
+    sums = view.sums([*map(Quantity.of, values)], metric_needs(found), order=1)
+    cells: CellMoments = yield sums
+    narrow: NarrowRows = yield Rows(sums)
+    rows = _Rows.of(narrow.read(), len(group))
+    labelled = replace(cells, columns=group, labels=cells.labels[: len(group)])
+    measured = Measured(
+        name=found.name,
+        words=found.words,
+        moments=replace(labelled, n=rows.n_by_cell, n_units=rows.n_units),
+        defined=rows.n_by_cell,
+        binary=False,
+        clustered=rows.unit is not None,
+        notes=dropped_notes(cells.dropped),
+    )
+    target, reference = None, "the rest"
+    if isinstance(asked.reference, Mapping):
+        target = matching_cells(labelled, dict(asked.reference))[rows.cell]
+        names = tuple(str(label) for label in asked.reference.values())
+        reference = subgroup_name(tuple(asked.reference), names)
+    groups = []
+    for one in group_tables(labelled, depth=asked.depth):
+        for k, name in enumerate(one.names):
+            own = one.category[rows.cell] == k
+            other = ~own if target is None else target & ~own
+            groups.append(_compare(rows, asked, name, own, other))
+    return LearnedGroups(
+        measured=measured, reference=reference, groups=tuple(groups), unit=rows.unit
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Rows:
+    """Rows on which the metric is defined; a row that stands for several is repeated.
+
+    `weight` is the sampling weight times the denominator of the metric.
+    """
+
+    y: FloatArray
+    weight: FloatArray
+    factors: FloatArray
+    cell: IntArray
+    unit: IntArray | None
+    n_by_cell: IntArray
+
+    @classmethod
+    def of(cls, rows: CellRows, n_groups: int) -> "_Rows":
+        u, w, *numbers = (np.asarray(value, dtype=np.float64) for value in rows.values)
+        kept = np.flatnonzero(w != 0.0)
+        if rows.count is not None:
+            kept = np.repeat(kept, rows.count[kept].round().astype(np.int64))
+        cell = rows.cell[kept]
+        columns = [number[kept] for number in numbers]
+        for name, labels in zip(rows.columns[n_groups:], rows.labels[n_groups:], strict=True):
+            columns += _indicators(name, labels, cell)
+        weight = w[kept] if rows.weight is None else w[kept] * rows.weight[kept]
+        return cls(
+            y=u[kept] / w[kept],
+            weight=weight,
+            factors=np.column_stack(columns),
+            cell=cell,
+            unit=None if rows.unit is None else np.unique(rows.unit[kept], return_inverse=True)[1],
+            n_by_cell=np.bincount(cell, minlength=len(rows.labels[0])),
+        )
+
+    @property
+    def n_units(self) -> int:
+        """Independent units."""
+        return len(self.y) if self.unit is None else int(self.unit.max(initial=-1)) + 1
+
+    def effective(self, which: BoolArray) -> float:
+        """Effective units of some of the rows."""
+        weight: FloatArray = self.weight[which]
+        if self.unit is not None:
+            weight = np.bincount(self.unit[which], weight).astype(np.float64)
+        return float(weight.sum() ** 2 / np.sum(weight**2)) if weight.any() else 0.0
+
+
+def _indicators(name: str, labels: AnyArray, cell: IntArray) -> list[FloatArray]:
+    """A column of 0 and 1 for each category."""
+    levels = sorted(set(labels.tolist()))
+    if len(levels) > MOST_LEVELS:
+        raise InvalidParameterError(
+            f"{name!r} has {len(levels):,} categories; {MOST_LEVELS} are the most that learners"
+            " are given. Merge some."
+        )
+    return [(labels == level)[cell].astype(np.float64) for level in levels]
+
+
+def _compare(
+    rows: _Rows, asked: GivenAsked, name: str, own: BoolArray, other: BoolArray
+) -> GroupByLearners:
+    used = own | other
+    known: dict[str, Any] = {"name": name, "n": int(own.sum()), "used": used}
+    if not other.any():
+        message = "This group is what the others are compared with."
+        reason = Note(code="vacuous", message=message)
+        return GroupByLearners(**known, raw=0.0, comparison=None, reason=reason)
+    try:
+        gap = _learned_gap(rows, asked, own, other)
+    except GroupTooSmallError as error:
+        reason = Note(code="too-small", message=str(error))
+        return GroupByLearners(**known, raw=0.0, comparison=None, reason=reason)
+    raw = [float(np.average(rows.y[side], weights=rows.weight[side])) for side in (own, other)]
+    return GroupByLearners(**known, raw=raw[0] - raw[1], comparison=gap)
+
+
+def _learned_gap(
+    rows: _Rows, asked: GivenAsked, own: BoolArray, other: BoolArray
+) -> DoublyRobustGap:
+    if min(rows.effective(own), rows.effective(other)) < MIN_UNITS - 1e-9:
+        raise GroupTooSmallError("A comparison needs four effective units on each side.")
+    used = own | other
+    y, weight, member = rows.y[used], rows.weight[used], own[used].astype(np.float64)
+    factors = rows.factors[used]
+    unit = None if rows.unit is None else rows.unit[used]
+    outcome, membership = asked.learner or _default_learners(y)
+    nuisances = cross_fit(
+        factors,
+        y,
+        member,
+        folds(asked.n_splits, *factors.T, y, member, weight, cluster=unit),
+        outcome_learner=outcome,
+        group_learner=membership,
+        weight=None if np.all(weight == 1.0) else weight,
+    )
+    return doubly_robust_gap(
+        y,
+        member,
+        nuisances,
+        weights="group" if asked.weights == "group" else "overlap",
+        weight=weight,
+        cluster=unit,
+    )
+
+
+def _default_learners(y: FloatArray) -> tuple[Any, Any]:
+    """Boosted trees: a classifier of outcomes of 0 and 1, otherwise a regressor."""
+    from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+
+    options: dict[str, Any] = {
+        "max_iter": 60,
+        "max_leaf_nodes": 8,
+        "min_samples_leaf": 30,
+        "early_stopping": False,
+        "random_state": 0,
+    }
+    classifier = HistGradientBoostingClassifier(**options)
+    binary = bool(np.isin(y, (0.0, 1.0)).all())
+    return (classifier if binary else HistGradientBoostingRegressor(**options)), classifier
 
 
 def compare_alike(table: Table, metric: str | Metric, asked: GivenAsked) -> Asking[AlikeGroups]:
@@ -53,8 +386,6 @@ def compare_alike(table: Table, metric: str | Metric, asked: GivenAsked) -> Aski
     """
     if asked.conditional == "strata":
         return (yield from compare_within_strata(table, metric, asked))
-    from equipoise.audits.disparity.learners import compare_by_learners
-
     return (yield from compare_by_learners(table, metric, asked))
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from equipoise._checks import quoted
 from equipoise.audits.disparity.monitor import Watch, Watched, watch
-from equipoise.audits.disparity.questions_over_time import MonitorDetails
+from equipoise.audits.disparity.questions import MonitorDetails
 from equipoise.audits.disparity.sides import FinestGroups
 from equipoise.data.metrics import AnyMetric, Metric, RateMetric, find_metric
 from equipoise.data.roles import Roles

@@ -1,12 +1,12 @@
 """The questions about gaps: what is asked, and how an answer is told."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NotRequired, TypedDict
 
 from equipoise.audits.disparity.wording import extreme_headline, given_headline, split_headline
 from equipoise.results.details import Details, details_of
-from equipoise.results.finding import Decision
-from equipoise.results.formats import number, p_value, with_article
+from equipoise.results.finding import Decision, Finding
+from equipoise.results.formats import number, p_value, shortened, with_article
 from equipoise.results.question import Question, Section
 from equipoise.results.result import AuditResult
 from equipoise.results.sentences import LEADING, lead_sentence
@@ -25,13 +25,20 @@ from equipoise.results.wording import (
 
 __all__ = [
     "CERTIFY",
+    "COMPARE",
     "DECOMPOSE",
+    "DISCOVER",
     "DISPARITY",
     "FLAG",
     "IMPACT_RATIOS",
+    "MONITOR",
+    "CompareDetails",
     "DecomposeDetails",
+    "DiscoverDetails",
     "DisparityDetails",
     "GroupUnits",
+    "MonitorDetails",
+    "people",
 ]
 
 
@@ -291,4 +298,446 @@ DECOMPOSE = Question(
     " factors still show, what goes with each factor, and what is due to people without anybody"
     " alike. Bars are intervals; a part that is nothing at all is left out.",
     needs_labels=False,
+)
+
+
+OVER_TIME = Section(
+    id="over-time",
+    heading="Did it change?",
+    lead="Gaps before and after: two models on the same people, two periods, or batch by batch,"
+    " with error rates that hold however often one looks.",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CompareDetails(Details):
+    """Values and gaps before and after.
+
+    Parameters
+    ----------
+    metric, reference : str
+        What is compared, and what gaps are measured against.
+    kind : {"models", "periods", "tables"}
+        Two models on the same rows, two periods of a table, or two tables.
+    baseline, candidate : str
+        What was before and what came after.
+    margin : float, optional
+        Growth of a gap that is tolerated.
+    gap, direction, adjust : str
+        As they were asked for.
+    alike : bool
+        Whether two models decide alike on every row.
+    changes : list of dict
+        For each group: rows, value and gap before and after; for paired counts, decisions gained
+        and lost.
+    gate : dict, optional
+        With a margin: whether every growth is within it, and the largest bound.
+    """
+
+    metric: str = ""
+    reference: str = ""
+    kind: str = "models"
+    baseline: str = ""
+    candidate: str = ""
+    margin: float | None = None
+    gap: str = "absolute"
+    direction: str | None = None
+    adjust: str = "holm"
+    alike: bool = False
+    changes: list[dict[str, Any]] = field(default_factory=list)
+    gate: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class MonitorDetails(Details):
+    """The evidence batch by batch.
+
+    Parameters
+    ----------
+    metric, reference : str
+        What is watched, and what gaps are measured against.
+    margin, alternative, alarm, run_length, adjust
+        As they were asked for.
+    batches : list of str
+        In the order in which they count.
+    paths : list of dict
+        For each finding: rows, gap of the batch, average gap with interval, evidence alone and
+        within the family, the batch of the alarm, and since when the gap can be dated.
+    epoch : int
+        1, and one more after each restart.
+    state_digest : str, optional
+        Fingerprint of the state that was read.
+    """
+
+    metric: str = ""
+    reference: str = ""
+    margin: float = 0.0
+    alternative: str = "two-sided"
+    alarm: str = "ever"
+    run_length: float | None = None
+    adjust: str = "e-holm"
+    batches: list[str] = field(default_factory=list)
+    paths: list[dict[str, Any]] = field(default_factory=list)
+    epoch: int = 1
+    state_digest: str | None = None
+
+    def told(self, min_cell: int) -> "MonitorDetails":
+        """Return the evidence without batches, and looks, that tell of a few rows."""
+        counts = {(k, key): path[key] for k, path in enumerate(self.paths) for key in _ROWS}
+        if min_cell <= 1 or any(None in one for one in counts.values()):
+            return self
+        hidden = _withheld_batches(list(counts.values()), min_cell)
+        paths = []
+        for path in self.paths:
+            shown = _shown_looks(path["n"], path["n_reference"], min_cell)
+            paths.append(
+                path
+                | {key: _kept(path[key], [not one for one in hidden]) for key in _OF_BATCHES}
+                | {key: _kept(path[key], shown) for key in _OF_LOOKS}
+            )
+        return replace(self, paths=paths)
+
+    def path(self, finding: Finding) -> dict[str, Any] | None:
+        """Return the path of a finding; None where its numbers are withheld."""
+        own = (finding.group, finding.estimand.metric)
+        return next((path for path in self.paths if (path["group"], path["metric"]) == own), None)
+
+
+_ROWS = ("n", "n_reference")
+_OF_BATCHES = (*_ROWS, "batch_gap")
+_OF_LOOKS = ("gap", "low", "high", "e", "e_adjusted")
+
+
+def _kept(values: list[Any], shown: list[bool]) -> list[Any]:
+    return [value if one else None for value, one in zip(values, shown, strict=True)]
+
+
+def _few(count: int, min_cell: int) -> bool:
+    return 0 < count < min_cell
+
+
+def _withheld_batches(counts: list[list[int]], min_cell: int) -> list[bool]:
+    """Return the batches whose counts are left out: those with few rows of some group, and others.
+
+    The rows of all batches together are told, so that a single count that is left out, or a few
+    rows in several of them, would follow from those that are told.
+    """
+    by_batch = list(zip(*counts, strict=True))
+    hidden = [any(_few(count, min_cell) for count in batch) for batch in by_batch]
+    # Of whom there are few in all batches together, nothing is told anyway.
+    told = [one for one in counts if sum(one) >= min_cell]
+    sums = [sum(count for count, gone in zip(one, hidden, strict=True) if gone) for one in told]
+    others = [t for t, gone in enumerate(hidden) if not gone]
+    for t in sorted(others, key=lambda t: (sum(by_batch[t]), t)) if any(hidden) else ():
+        if sum(hidden) > 1 and not any(_few(total, min_cell) for total in sums):
+            break
+        hidden[t] = True
+        sums = [total + one[t] for total, one in zip(sums, told, strict=True)]
+    return hidden
+
+
+def _shown_looks(n: list[int], n_reference: list[int], min_cell: int) -> list[bool]:
+    """Return the looks between which no few rows arrived; what is known now is always told.
+
+    The change of an average from one look to the next says what the rows in between hold.
+    """
+    shown = [False] * len(n)
+    since = [0, 0]
+    for t in range(len(n) - 1, -1, -1):
+        shown[t] = t == len(n) - 1 or not any(_few(rows, min_cell) for rows in since)
+        since = [n[t], n_reference[t]] if shown[t] else [since[0] + n[t], since[1] + n_reference[t]]
+    so_far = [0, 0]
+    for t in range(len(n) - 1):
+        so_far = [so_far[0] + n[t], so_far[1] + n_reference[t]]
+        shown[t] = shown[t] and not any(_few(rows, min_cell) for rows in so_far)
+    return shown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class DiscoverDetails(Details):
+    """What was looked at, and every subgroup that differs.
+
+    Parameters
+    ----------
+    metric, noun : str
+        What is compared, and how a person says it.
+    features : list of str
+        Columns that subgroups are made of.
+    depth, min_size, method
+        As they were asked for, or chosen.
+    n_slices, n_tests, n_tested_rows, n_rejected : int
+        Subgroups looked at, the factor by which p-values are corrected, rows that were tested, and
+        subgroups that differ.
+    value : float
+        The metric of everybody.
+    detectable : float
+        Gap of a subgroup of 5% of the rows that would have been found with 80% chance.
+    shown, rejected, nearest : list of dict
+        Subgroups that are shown, all that differ (the first 200), and the best that do not: group,
+        words, rows, value, gap with interval and bound, p-values, and what explains it.
+    at_least : int, optional
+        After a split: at least this many of the candidates are real.
+    simultaneous : bool
+        True: intervals hold for all subgroups together.
+    """
+
+    metric: str = ""
+    noun: str = ""
+    features: list[str] = field(default_factory=list)
+    depth: int = 3
+    min_size: float = 0.02
+    method: str = "lattice"
+    n_slices: int = 0
+    n_tests: int = 1
+    n_tested_rows: int = 0
+    n_rejected: int = 0
+    value: float = 0.0
+    detectable: float = 0.0
+    shown: list[dict[str, Any]] = field(default_factory=list)
+    rejected: list[dict[str, Any]] = field(default_factory=list)
+    nearest: list[dict[str, Any]] = field(default_factory=list)
+    at_least: int | None = None
+    simultaneous: bool = True
+
+    def told(self, min_cell: int) -> "DiscoverDetails":
+        """Return the lists without subgroups that differ from a larger one by a few rows."""
+        larger = [(set(one["words"]), one["n"]) for one in self.shown + self.rejected]
+
+        def kept(listed: list[dict[str, Any]]) -> list[dict[str, Any]]:
+            return [
+                one
+                for one in listed
+                if not any(
+                    words < set(one["words"]) and _few(n - one["n"], min_cell)
+                    for words, n in larger
+                )
+            ]
+
+        rejected, nearest = kept(self.rejected), kept(self.nearest)
+        if (rejected, nearest) == (self.rejected, self.nearest):
+            return self
+        return replace(self, rejected=rejected, nearest=nearest)
+
+
+def _of_kind(result: AuditResult, kind: str, decision: Decision | None = None) -> list[Finding]:
+    return [
+        finding
+        for finding in result.findings
+        if finding.estimand.kind == kind and decision in {None, finding.decision}
+    ]
+
+
+def _compare(result: AuditResult) -> str:
+    details = details_of(result.details, CompareDetails)
+    if details.alike:
+        return (
+            f"{details.baseline} and {details.candidate} agree on every row that counts; nothing"
+            " changed"
+        )
+    sentences = [_changed(result, details)]
+    if details.gate is not None:
+        sentences.insert(0, _gate(result, details.gate))
+    grown = _of_kind(result, "gap growth", Decision.DETECTED)
+    if grown:
+        widest = max(grown, key=lambda finding: finding.estimate or 0.0)
+        limit = f"by more than {gap_size(details.margin, result)} " if details.margin else ""
+        sentences.append(
+            f"{len(grown)} {'gap' if len(grown) == 1 else 'gaps'} grew {limit}"
+            f"(most: {shortened(widest.group)}, {gap_size(widest.estimate, result)})"
+        )
+    return "; ".join(sentences)
+
+
+def _gate(result: AuditResult, gate: dict[str, Any]) -> str:
+    margin = gap_size(gate["margin"], result)
+    if gate["within"]:
+        largest = ""
+        if gate["bound"] is not None:
+            bound = gap_size(gate["bound"], result)
+            largest = f" (largest bound {bound}, {shortened(str(gate['worst']))})"
+        return (
+            f"Within the margin: no group's gap in {metric_words(result)} grew by more than"
+            f" {margin}{largest}"
+        )
+    untested = gate.get("untested") or []
+    if gate["worst"] is None:
+        return "Not shown to be within the margin: no gap could be tested"
+    if gate["bound"] is None:
+        return (
+            f"Not shown to be within the margin: for {shortened(str(gate['worst']))}, whose numbers"
+            f" are withheld, growth by more than {margin} cannot be excluded"
+        )
+    if gate["bound"] <= gate["margin"] and untested:
+        return (
+            f"Not shown to be within the margin: {shortened(str(untested[0]))}"
+            + (f" and {len(untested) - 1} more" if len(untested) > 1 else "")
+            + " could not be tested (largest bound of the others"
+            f" {gap_size(gate['bound'], result)}, {shortened(str(gate['worst']))})"
+        )
+    return (
+        f"Not within the margin: for {shortened(str(gate['worst']))} growth up to"
+        f" {gap_size(gate['bound'], result)} cannot be excluded, where {margin} is tolerated"
+    )
+
+
+def _changed(result: AuditResult, details: CompareDetails) -> str:
+    metric = metric_words(result)
+    moved = _of_kind(result, "gap change", Decision.DETECTED)
+    tested = [
+        finding
+        for finding in _of_kind(result, "gap change")
+        if finding.decision is not Decision.NOT_TESTED
+    ]
+    p = joint_p(result)
+    test = "" if p is None else f" (joint test p {p_value(p)})"
+    between = f"between {details.baseline} and {details.candidate}"
+    if moved:
+        most = max(moved, key=lambda finding: abs(finding.estimate or 0.0))
+        return (
+            f"{len(moved)} of {len(tested)} gaps in {metric} changed {between}{test}, most for"
+            f" {shortened(most.group)}, by {gap_size(most.estimate, result)}"
+        )
+    if joint_detected(result):
+        return f"Gaps in {metric} changed {between}{test}; no single group is shown to have moved"
+    return (
+        f"No change of a gap in {metric} was detected {between}{test}; this does not show that"
+        " there is none"
+    )
+
+
+def _monitor(result: AuditResult) -> str:
+    details = details_of(result.details, MonitorDetails)
+    alarms = [
+        (details.path(finding) or {"alarm_at": None, "since": None}, finding)
+        for finding in result.findings
+        if finding.decision is Decision.DETECTED
+    ]
+    count = len(details.batches)
+    batches = "1 batch" if count == 1 else f"{count} batches"
+    if not alarms:
+        widths = [
+            max(abs(f.ci.low or 0.0), abs(f.ci.high or 0.0))
+            for f in result.findings
+            if f.ci is not None
+        ]
+        known = ""
+        within = decided(result, Decision.WITHIN_MARGIN)
+        if within and within == tested(result):
+            known = f"; the average gap of every group is within the margin of {details.margin:g}"
+        elif widths and len(widths) == len(tested(result)):
+            known = (
+                f"; the average gap of every group lies within"
+                f" {gap_size(max(widths), result)} of"
+                f" {details.reference}"
+            )
+        return f"No alarm in {batches}{known}; this does not show that there is no gap"
+    first, finding = min(
+        alarms,
+        key=lambda one: (
+            details.batches.index(one[0]["alarm_at"]) if one[0]["alarm_at"] else count,
+            one[1].group,
+        ),
+    )
+    when, e = "an earlier batch", finding.statistic
+    if first["alarm_at"] is not None:
+        when = first["alarm_at"]
+        e = first["e_adjusted"][details.batches.index(when)] or e
+    sentence = (
+        f"Alarm in {when}: the {finding.estimand.noun} of {shortened(finding.group)} differs from"
+        f" {details.reference} (e = {number(e)}{_chance(result, details)})"
+    )
+    if first["since"] is not None:
+        since = first["since"]
+        sentence += (
+            f"; if the gap began at once and stayed, it began between {since['low']} and"
+            f" {since['high']}, most likely {since['best']}"
+        )
+    others = len(alarms) - 1
+    return sentence + (f"; {others} more {'alarm' if others == 1 else 'alarms'}" if others else "")
+
+
+def _chance(result: AuditResult, details: MonitorDetails) -> str:
+    if details.alarm == "arl":
+        return ""
+    return f", at most a {level(result)} chance of any false alarm, however often one looks"
+
+
+def people(words: list[str]) -> str:
+    """Say a subgroup: people whose age is at most 25 and whose home is rent."""
+    return "people whose " + " and whose ".join(words)
+
+
+def _discover(result: AuditResult) -> str:
+    details = details_of(result.details, DiscoverDetails)
+    looked = f"{details.n_slices:,} subgroups"
+    if not result.findings:
+        return (
+            f"Nothing found among {looked}: no {details.noun} is shown to differ from the rest; a"
+            " subgroup of 5% of the rows would have been found with 80% chance from a gap of about"
+            f" {number(details.detectable)}"
+        )
+    shown = len(result.findings)
+    found = (
+        f"{shown} {'subgroup' if shown == 1 else 'subgroups'} that nobody named"
+        f" {'has' if shown == 1 else 'have'} another {details.noun} than the rest, of {looked}"
+        f" looked at ({level(result)} chance that any is false)"
+    )
+    if not details.shown:
+        return f"{found}; their numbers are withheld"
+    first = details.shown[0]
+    side = "higher" if (first["gap"] or 0.0) > 0 else "lower"
+    return (
+        f"{found}; the clearest:"
+        f" {people(first['words'])}, {side} by at least {number(abs(first['bound'] or 0.0))}"
+        f" (estimate {number(abs(first['gap'] or 0.0))}, {first['n']:,} rows)"
+    )
+
+
+DISCOVER = Question(
+    name="discover",
+    answer="equipoise.audits.disparity.discover:discover",
+    sentence="Which subgroups that nobody named differ in {metric}?",
+    section=Section(
+        id="discover",
+        heading="Which groups did nobody name?",
+        lead="Subgroups made of the columns, with error control over everything that was looked"
+        " at: the worst of a thousand harmless subgroups always looks bad.",
+    ),
+    headline=_discover,
+    legend="Subgroups in the order of the bound nearer to zero; bars are intervals that hold for"
+    " all subgroups looked at.",
+    details=DiscoverDetails,
+    tables="equipoise.report.over_time_tables:discover_tables",
+)
+MONITOR = Question(
+    name="monitor",
+    answer="equipoise.audits.disparity.monitor:monitor",
+    sentence="Is there a gap in {metric} now, looked at after every batch?",
+    section=OVER_TIME,
+    headline=_monitor,
+    drawing="equipoise.plot.over_time:sequence",
+    legend="Dots are gaps of single batches, the line is the average gap since the start with a"
+    " band that holds at all looks together; the dashed line is the batch of the alarm, the shaded"
+    " stretch where the gap may have begun.",
+    details=MonitorDetails,
+    tables="equipoise.report.over_time_tables:monitor_tables",
+    keeps_margin=True,
+    words={
+        Decision.DETECTED: "alarm",
+        Decision.NOT_DETECTED: "no alarm",
+        Decision.WITHIN_MARGIN: "no alarm, within margin",
+    },
+)
+COMPARE = Question(
+    name="compare",
+    answer="equipoise.audits.disparity.compare:compare",
+    sentence="Did the gaps in {metric} change, and whom did the change hurt?",
+    section=OVER_TIME,
+    headline=_compare,
+    drawing="equipoise.plot.over_time:changes",
+    legend="Open points are gaps before, full points gaps after; the shape of a full point repeats"
+    " what its colour says of the change. The number at the right is the change with its interval.",
+    details=CompareDetails,
+    gate_kind="gap growth",
+    tables="equipoise.report.over_time_tables:compare_tables",
 )

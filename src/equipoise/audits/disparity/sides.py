@@ -4,14 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
-from typing import Any
+from typing import Any, TypeAlias, get_args
 
 import narwhals as nw
 import numpy as np
 
 from equipoise._checks import check_number
-from equipoise._typing import AnyArray, BoolArray, IntArray
-from equipoise.audits.disparity.reference import External
+from equipoise._typing import AnyArray, BoolArray, Extreme, IntArray
 from equipoise.data.columns import ONE, Needs, RoleColumns
 from equipoise.data.groups import Labelled, matching_cells, subgroup_name, subgroups
 from equipoise.data.metrics import AnyMetric, Metric, RateMetric
@@ -20,7 +19,42 @@ from equipoise.exceptions import InvalidParameterError
 from equipoise.moments import number_cells
 from equipoise.results.finding import Note
 
-__all__ = ["FinestGroups", "Sides", "finest_groups", "metric_needs", "row_quantities", "sides_of"]
+__all__ = [
+    "External",
+    "FinestGroups",
+    "Reference",
+    "Sides",
+    "finest_groups",
+    "is_extreme",
+    "metric_needs",
+    "row_quantities",
+    "sides_of",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class External:
+    """A target estimated elsewhere, from data independent of the table.
+
+    Parameters
+    ----------
+    value : float
+        The estimate.
+    se : float
+        Its standard error.
+    """
+
+    value: float
+    se: float
+
+
+Reference: TypeAlias = str | float | Mapping[str, Any] | External | None
+
+
+def is_extreme(reference: object) -> bool:
+    """Whether the reference is the highest or the lowest category."""
+    return isinstance(reference, str) and reference in get_args(Extreme)
+
 
 VACUOUS = Note(code="vacuous", message="This group is what the others are compared with.")
 OVERLAP = Note(

@@ -12,7 +12,7 @@ from equipoise._typing import BoolArray, FloatArray, IntArray, Scale
 from equipoise.audits.asking import Asking
 from equipoise.audits.disparity.alike import GivenAsked, bonferroni
 from equipoise.audits.disparity.measure import Measured, measure, read_units
-from equipoise.audits.disparity.reference import Reference
+from equipoise.audits.disparity.sides import Reference
 from equipoise.audits.disparity.subgroups import finite
 from equipoise.data.groups import group_tables, matching_cells, subgroup_name
 from equipoise.data.metrics import Metric

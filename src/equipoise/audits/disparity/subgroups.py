@@ -11,8 +11,7 @@ from equipoise._typing import AnyArray, BoolArray, DisparityMethod, FloatArray, 
 from equipoise.audits.asking import Asking, side_by_side
 from equipoise.audits.disparity.measure import Measured, measure, metric_quantities
 from equipoise.audits.disparity.questions import DisparityDetails, GroupUnits
-from equipoise.audits.disparity.reference import External, Reference
-from equipoise.audits.disparity.sides import metric_needs
+from equipoise.audits.disparity.sides import External, Reference, metric_needs
 from equipoise.data.columns import Needs
 from equipoise.data.groups import Subgroups, matching_cells, subgroup_name, subgroups
 from equipoise.data.metrics import Metric, Metrics, find_metrics

@@ -8,8 +8,7 @@ import numpy as np
 from equipoise._typing import EffectAdjust, EffectMeasure, FloatArray
 from equipoise.audits.asking import Asking
 from equipoise.audits.effects.questions import NO_REST, effect_estimand
-from equipoise.audits.effects.sums import ExperimentSums
-from equipoise.audits.effects.trial_rows import trial_rows
+from equipoise.audits.effects.sums import ExperimentSums, trial_rows
 from equipoise.data.table import Table
 from equipoise.exceptions import InvalidParameterError
 from equipoise.results.estimand import EstimandKind

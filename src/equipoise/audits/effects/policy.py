@@ -6,8 +6,7 @@ from equipoise._checks import check_fraction
 from equipoise._typing import Rng
 from equipoise.audits.asking import Asking, question_method
 from equipoise.audits.effects.questions import PolicyDetails
-from equipoise.audits.effects.sums import with_strata
-from equipoise.audits.effects.trial_rows import trial_rows
+from equipoise.audits.effects.sums import trial_rows, with_strata
 from equipoise.exceptions import InvalidParameterError
 from equipoise.results.estimand import Estimand
 from equipoise.results.finding import ConfidenceInterval, Decision, Finding, JointTest, Note

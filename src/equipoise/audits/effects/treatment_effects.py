@@ -31,8 +31,13 @@ from equipoise._typing import (
 from equipoise.audits.asking import Asking, question_method
 from equipoise.audits.effects.paper import PAPER_METHOD, check_paper, paper_answer
 from equipoise.audits.effects.questions import NO_REST, EffectDetails, effect_estimand
-from equipoise.audits.effects.sums import ArmSums, ExperimentSums, experiment_sums, with_strata
-from equipoise.audits.effects.trial_rows import trial_rows
+from equipoise.audits.effects.sums import (
+    ArmSums,
+    ExperimentSums,
+    experiment_sums,
+    trial_rows,
+    with_strata,
+)
 from equipoise.data.table import Table
 from equipoise.exceptions import InvalidParameterError
 from equipoise.results.estimand import EstimandKind

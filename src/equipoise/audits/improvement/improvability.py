@@ -36,8 +36,12 @@ from equipoise._typing import (
 )
 from equipoise.audits.asking import Asking, question_method
 from equipoise.audits.improvement import report
-from equipoise.audits.improvement.candidates import selection_rule
-from equipoise.audits.improvement.distributed import PREDICTION, fit_and_predict, judged_there
+from equipoise.audits.improvement.candidates import (
+    PREDICTION,
+    fit_and_predict,
+    judged_there,
+    selection_rule,
+)
 from equipoise.audits.improvement.gaps import (
     check_groups,
     gaps_between,

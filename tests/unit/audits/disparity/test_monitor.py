@@ -6,8 +6,7 @@ from numpy.testing import assert_allclose
 
 import equipoise as eq
 from equipoise import Decision
-from equipoise.audits.disparity.batches import batch_order
-from equipoise.audits.disparity.monitor import Watch
+from equipoise.audits.disparity.monitor import Watch, batch_order
 from equipoise.exceptions import DataError, InvalidParameterError, MissingValuesError
 from equipoise.plans.dossier import Check
 from equipoise.plans.gate import Outcome, outcome, tripped
