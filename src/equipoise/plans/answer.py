@@ -132,7 +132,7 @@ def _equivalence(result: AuditResult) -> str:
         margin = f"within {gap_size(result.details.get('margin'), result)} of {reference}"
     sentence = (
         f"The {metric_words(result)} is shown to be {margin} for"
-        f" {len(within)} of {len(asked)} groups"
+        f" {len(within) or 'none'} of {len(asked)} groups"
     )
     if beyond:
         sentence += f" and beyond it for {len(beyond)}"

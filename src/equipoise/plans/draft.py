@@ -33,7 +33,7 @@ CLASSES: dict[str, re.Pattern[str]] = {
     ),
     "other": re.compile(
         r"religio|muslim|christian|jewish|national|nacional|(^|_)nativ|foreign|migra|citizen|disab|(^|_)dis$|marital"
-        r"|marri|(^|_)mar($|_)|veteran|pregnan|orient|language|lunch|poverty|medicaid|region"
+        r"|marri|(^|_)mar($|_)|veteran|pregnan|orient|language|lun(ch|k)|poverty|medicaid|region"
         r"|group|sensitive|protected|staatsangehorig|herkunft|behinder|origine|handicap",
         _ANY,
     ),
@@ -54,12 +54,12 @@ PREDICTED_WORDS = re.compile(
 OUTCOME_WORDS = (
     re.compile(r"^(y|y_true|target|label|outcome|class)$", _ANY),
     re.compile(
-        r"true|outcome|label|target|actual|repaid|recid|^termd$|terminated|conver|response|take_?up|voted|confirmed"
+        r"true|outcome|label|target|actual|repaid|recid|^termd$|terminated|conver|respon(se|ded)|take_?up|voted|confirmed"
         r"|zuruckgezahlt|ruckfall|reincid",
         _ANY,
     ),
     re.compile(
-        r"default|event|success|income|(?<!self_)employ|died|readmi|class|visit|^(credit_?)?risk$|ausfall"
+        r"default|event|success|surviv|arrest|dropout|graduat|^lfp$|^(vital_)?status$|income|(?<!self_)employ|died|readmi|class|visit|^(credit_?)?risk$|ausfall"
         r"|defaut|impago",
         _ANY,
     ),
@@ -68,7 +68,9 @@ OUTCOME_WORDS = (
 SEVERAL_WORDS = re.compile(r"default|died|readmi|^result$|status$", _ANY)
 MEASURED_WORDS = re.compile(r"true|outcome|label|target|actual", _ANY)
 """A score with such a word is what was measured, not what a model says."""
-AMOUNT_WORDS = re.compile(r"^(read|math|test|grade|gpa|spend|re\d\d|earn|wage|cost)", _ANY)
+AMOUNT_WORDS = re.compile(r"^(t?(read|math)|test|grade|gpa|spend|cost)", _ANY)
+PAID_WORDS = re.compile(r"^(re\d\d|earn|wage|salary)", _ANY)
+"""What people earn: an outcome before any column of two values that is not the last one."""
 SCORE_WORDS = re.compile(
     r"score|proba|pred.*prob|^y?_?prob$|(^|_)p_?hat$|(^|_)risk$|decile|^rating|^rank|percentile",
     _ANY,
@@ -79,7 +81,7 @@ SHARE_WORDS = re.compile(r"^p_", _ANY)
 """The score of a model where its numbers are between 0 and 1."""
 FINAL_WORDS = re.compile(r"final|overall|total|combined", _ANY)
 TREATMENT_WORDS = re.compile(
-    r"treat|^arm$|assign|exposed|intervention|intensive|randomi|(^|_)(ab|test)_?group", _ANY
+    r"treat|^arm$|^rx$|assign|exposed|intervention|intensive|randomi|(^|_)(ab|test)_?group", _ANY
 )
 CONTROL_WORDS = re.compile(r"control|placebo|^no e-?mail$|^regular$", _ANY)
 EFFECT_WORDS = re.compile(r"uplift|effect|(^|_)(cate|ite|tau)($|_)", _ANY)
@@ -93,8 +95,14 @@ IDENTIFIER_WORDS = re.compile(
 )
 NUMBER_WORDS = re.compile(r"(^|_)(no|nr|num|mrn|ssn)$|number$|nummer$|^unnamed", _ANY)
 NAME_WORDS = re.compile(r"(first|last|sur|full|nick)_?name|^name$|e?mail_?address|phone", _ANY)
-SIZE_WORDS = re.compile(r"size|count|number", _ANY)
-PLACE_WORDS = re.compile(r"(^|_)(state|country|county|city|zip|postcode|code|reason)($|_)", _ANY)
+SIZE_WORDS = re.compile(r"size|count|number|^nobs$|^n?kids|child", _ANY)
+SCHOOLING_WORDS = re.compile(r"^educ|degree|schooling", _ANY)
+"""What people bring along: an outcome only of tables that have nothing else."""
+PLACE_WORDS = re.compile(
+    r"(^|_)(state|country|county|city|town|zip|postcode|code|reason|north|south|east|west|urban|rural"
+    r"|c?msa|smsa)($|_)",
+    _ANY,
+)
 """What a number or a label of no order describes: never an outcome."""
 UNIT_WORDS = re.compile(r"school$|hospital|clinic|household|address|village|^firm$|^site$", _ANY)
 WEIGHT_WORDS = re.compile(r"weight|wgt|(^|_)wt($|_|\d)", _ANY)
@@ -224,7 +232,13 @@ def draft(columns: Sequence[ColumnProfile]) -> Draft:
     rules: tuple[tuple[str, Callable[[ColumnProfile], bool], str], ...] = (
         (
             "weight",
-            lambda c: c.kind == "number" and not c.binary and not body and _named(WEIGHT_WORDS, c),
+            lambda c: (
+                c.kind == "number"
+                and not c.binary
+                and not body
+                and (c.low or 0) >= 0
+                and _named(WEIGHT_WORDS, c)
+            ),
             "its name",
         ),
         (
@@ -685,13 +699,16 @@ def _remaining(plan: Draft, free: dict[str, ColumnProfile]) -> None:
 def _unnamed_outcome(plan: Draft, free: dict[str, ColumnProfile]) -> None:
     """Outcomes tend to be the last column of a table, and to have two values."""
     fitting = [c for c in free.values() if not _named(PLACE_WORDS, c)]
+    fitting = [c for c in fitting if not _named(SCHOOLING_WORDS, c)] or fitting
     pairs = [c for c in fitting if c.binary and (c.kind == "text" or _zero_one(c))]
     numbers = [c for c in fitting if c.kind == "number" and c.distinct > 2]
+    numbers = [c for c in numbers if not _named(SIZE_WORDS, c)] or numbers
     amounts = [c for c in numbers if _named(AMOUNT_WORDS, c)]
+    paid = [c for c in numbers if _named(PAID_WORDS, c)]
     last = fitting[-1] if fitting else None
     if "y_score" in plan.roles:
         # Beside a score many numbers are features; two values are what it predicts.
-        numbers = amounts = []
+        numbers = amounts = paid = []
     if last is not None and "treatment" in plan.roles and last in numbers:
         column, why = last, "the last column of an experiment"
     elif (
@@ -702,6 +719,8 @@ def _unnamed_outcome(plan: Draft, free: dict[str, ColumnProfile]) -> None:
         and not _named(SIZE_WORDS, last)
     ):
         column, why = last, "the last column, with few values"
+    elif paid and not (pairs and pairs[-1] is last):
+        column, why = _latest(paid), "its name, and numbers"
     elif pairs:
         column, why = pairs[-1], "the last column with two values"
     elif amounts:
@@ -712,6 +731,13 @@ def _unnamed_outcome(plan: Draft, free: dict[str, ColumnProfile]) -> None:
         return
     plan.amount = not column.binary
     plan.give("y_true", free.pop(column.name), f"{why} ({_seen(column)}): check this")
+
+
+def _latest(amounts: Sequence[ColumnProfile]) -> ColumnProfile:
+    """Return the first amount, or that of the last year if names differ in years: re74, re78."""
+    stem = re.sub(r"\d\d$", "", amounts[0].name)
+    years = [c for c in amounts if re.sub(r"\d\d$", "", c.name) == stem]
+    return max(years, key=lambda c: c.name)
 
 
 def _labels(plan: Draft, columns: Sequence[ColumnProfile]) -> None:

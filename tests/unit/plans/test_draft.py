@@ -443,6 +443,63 @@ UNSEEN = {
             "favourable": "Y",
         },
     ),
+    "people on a ship, in classes": (
+        {
+            "class": ["1st", "2nd", "crew"] * 20,
+            "sex": ["F", "M"] * 30,
+            "survived": [0, 1, 1] * 20,
+        },
+        {"y_true": "survived", "group": ["sex"], "favourable": 1},
+    ),
+    "people released from prison": (
+        {
+            "week": list(ROWS),
+            "arrest": [0, 1, 1] * 20,
+            "race": [0, 1] * 30,
+            "paro": [1, 0, 0] * 20,
+        },
+        {"y_true": "arrest", "group": ["race"], "favourable": 0},
+    ),
+    "a clinic with weights that were lost": (
+        {
+            "sex": [1, 2] * 30,
+            "Rx": [0, 1] * 30,
+            "wt.loss": [k - 20.5 for k in ROWS],
+            "status": [0, 1, 1] * 20,
+            "log_count": [k / 7 for k in ROWS],
+        },
+        {"treatment": "Rx", "y_true": "status", "group": ["sex"]},
+    ),
+    "earnings by year, beside places and degrees": (
+        {
+            "black": [0, 1] * 30,
+            "re74": [100.5 * k for k in ROWS],
+            "re78": [99.5 * k for k in ROWS],
+            "nodegree": [0, 1, 1] * 20,
+            "urban": [1, 0, 0] * 20,
+            "south": [0, 1, 1] * 20,
+        },
+        {"group": ["black"], "y_true": "re78"},
+    ),
+    "pupils with a free lunch": (
+        {
+            "tmathssk": [400 + k % 50 for k in ROWS],
+            "treadssk": [410 + k % 50 for k in ROWS],
+            "freelunk": ["no", "yes"] * 30,
+            "race": ["white", "black", "other"] * 20,
+            "class_size": [k % 25 for k in ROWS],
+        },
+        {"group": ["race", "freelunk"], "y_true": "tmathssk"},
+    ),
+    "legislators who answer letters": (
+        {
+            "leg_black": [0, 1] * 30,
+            "treat_out": [0, 1, 1] * 20,
+            "responded": [1, 0, 0] * 20,
+            "south": [0, 1, 1] * 20,
+        },
+        {"treatment": "treat_out", "y_true": "responded", "group": ["leg_black"]},
+    ),
     "words that only look like others": (
         {
             "applicantRace": ["a", "b"] * 30,
