@@ -365,7 +365,7 @@ class RoleColumns:
         raw = nw.col(column)
         if self.schema[column].is_float():
             conditions.append(self.is_beyond(raw))
-        if role == "weight":
+        if role == "weight" and self.schema[column].is_numeric():
             conditions.append((raw != 0) & (raw < 1.0 / LARGEST))
         if role == "count":
             number = raw.cast(nw.Float64)

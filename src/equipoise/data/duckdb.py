@@ -346,10 +346,11 @@ def csv_headers(reader: Any, files: list[str]) -> dict[str, list[str]]:
 
 
 def repeated_names(path: str, names: Sequence[str], used: Collection[str]) -> list[str]:
-    """Return those used names, in lower case, that a csv file gives to columns which differ.
+    """Return those used names, in lower case, that stand for columns of a csv file which differ.
 
     DuckDB calls the second `g` ``g_1``, and so it does where the file has ``G``. Copies of a column
-    are harmless, and common: the scores of COMPAS are in their file twice.
+    are harmless, and common: the scores of COMPAS are in their file twice. A column without a name
+    becomes ``column0``, and what the file calls so becomes ``column0_1``.
     """
     known = {name.lower() for name in names}
     twins = [re.fullmatch(r"(.+)_\d+", name.lower()) for name in names]
@@ -360,7 +361,8 @@ def repeated_names(path: str, names: Sequence[str], used: Collection[str]) -> li
     (header,) = reader.read_csv(files[0], header=False, all_varchar=True).limit(1).fetchall()
     columns: dict[str, list[str]] = {}
     for written, name in zip(header, names, strict=True):
-        columns.setdefault(str(written).lower(), []).append(_quoted(name))
+        for called in sorted({str(written or "").strip().lower(), name.lower()}):
+            columns.setdefault(called, []).append(_quoted(name))
     rows = reader.read_csv(files, header=True, all_varchar=True, union_by_name=True)
     differing = []
     for name in sorted({name.lower() for name in used} & set(columns)):

@@ -139,7 +139,9 @@ def _open_path(
 def _from_arrow(table: Any, used: Sequence[str]) -> "nw.LazyFrame[Any]":
     from equipoise.data import duckdb
 
-    table = table.drop_columns(_check_distinct(table.column_names, used))
+    alike = _check_distinct(table.column_names, used)
+    # DuckDB would call a column without a name `v0`, and the one that is called so `v0_1`.
+    table = table.drop_columns([name for name in table.column_names if name in {"", *alike}])
     return _lazy(duckdb.from_arrow(table))
 
 

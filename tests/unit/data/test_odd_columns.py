@@ -20,7 +20,7 @@ import equipoise as eq
 from equipoise.audits.asking import ask_all, declare
 from equipoise.data.groups import place
 from equipoise.data.table import Quantity, Rows
-from equipoise.exceptions import DataError, MissingValuesError
+from equipoise.exceptions import ColumnNotFoundError, DataError, MissingValuesError
 from support.asking import answer_of
 from support.engines import on_engine
 
@@ -501,6 +501,44 @@ def test_a_name_that_a_csv_file_has_twice_is_refused_if_it_is_used(tmp_path, sec
     for names, third in (("g,p,g_1", "b"), (f"g,p,{second}", "a")):
         file.write_text(f"{names}\n" + f"a,1,{third}\nb,0,b\n" * 30)
         assert eq.Audit(file, group="g", y_pred="p").disparity("selection_rate").n == 60
+
+
+@pytest.mark.parametrize("engine", ["duckdb", ENGINES[-1]])
+@pytest.mark.parametrize(
+    ("header", "group"),
+    [(",column0,p", "column0"), (" g,g,p", "g"), ("g , g,p", "g"), ("g,g,p,g_1", "g_1")],
+)
+def test_a_name_that_the_reader_of_a_csv_file_gives_to_another_column_is_refused(
+    tmp_path, header, group, engine
+):
+    rows = "\n".join(f"{k % 2},{k % 3},{k // 2 % 2},{k % 5}" for k in range(60))
+    rows = rows if header.count(",") == 3 else "\n".join(r[:-2] for r in rows.splitlines())
+    (tmp_path / "t.csv").write_text(f"{header}\n{rows}\n", encoding="utf-8")
+    audit = eq.Audit(tmp_path / "t.csv", group="p", y_pred="p", engine=engine)
+    assert [finding.n for finding in audit.disparity("selection_rate").findings] == [30, 30]
+    with pytest.raises(DataError, match=f"'{group}' are not. Rename them"):
+        eq.Audit(tmp_path / "t.csv", group=group, y_pred="p", engine=engine)
+
+
+@pytest.mark.parametrize("names", [["", "v0", "p"], ["v1", "", "p"]])
+def test_a_column_without_a_name_takes_that_of_no_other(names):
+    named = max(names[:2])
+    columns = dict(zip(names, [[1, 2] * 30, [1, 2] * 30, [0, 1, 1] * 20], strict=True))
+    columns[named] = [1] * 40 + [2] * 20
+    for rows in (pa.table(columns), pd.DataFrame(columns), columns):
+        result = eq.Audit(rows, group=named, y_pred="p").disparity("selection_rate")
+        assert [finding.n for finding in result.findings] == [40, 20]
+        with pytest.raises(ColumnNotFoundError, match="'' not found"):
+            eq.Audit(rows, group="", y_pred="p")
+
+
+@pytest.mark.parametrize("role", ["weight", "count", "y_score", "cluster"])
+def test_what_is_true_or_false_may_be_a_number(role):
+    rows = {"g": ["a", "b", "c"] * 40, "p": [0, 1] * 60, "yes": [True] * 80 + [False] * 40}
+    told = eq.Audit(rows, group="g", y_pred="p", **{role: "yes"}).disparity("selection_rate")
+    rows["yes"] = [int(value) for value in rows["yes"]]
+    same = eq.Audit(rows, group="g", y_pred="p", **{role: "yes"}).disparity("selection_rate")
+    assert told.findings == same.findings
 
 
 def test_columns_that_differ_in_case_only_are_refused_if_one_is_used():
