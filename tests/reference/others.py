@@ -572,6 +572,7 @@ absolute below. Values of R are committed with the scripts that made them
 [few_units.R](../tests/reference/stats/few_units.R), [delong.R](../tests/reference/stats/delong.R));
 those of AIF360 and Aequitas with [peers.py](../tests/reference/peers.py); other libraries that are
 not installed are asked by their documentation or their formula. A
+[test](../tests/reference/test_r.py) runs the scripts again where R is installed; another
 [test](../tests/reference/test_others.py) repeats every line with every change; the page is written
 by
 
