@@ -192,6 +192,8 @@ class Mutants:
         self.chosen, self.survivors = chosen, []
 
     def pytest_runtestloop(self, session):
+        if session.testsfailed:
+            raise session.Failed("tests that cannot be collected notice no mutant")
         by_file = {}
         for item in session.items:
             if not {"slow", "spark", "calibration"} & {mark.name for mark in item.iter_markers()}:
@@ -236,7 +238,7 @@ def main(first, last, *, keep):
     chosen = mutants()[first:last]
     plugin = Mutants(chosen)
     files = sorted({file for path, _ in chosen for file in tests_of(path)})
-    options = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--no-header", "-s"]
+    options = ["-q", "-p", "no:cacheprovider", "-n", "0", "--no-header", "-s"]
     pytest.main([*options, *map(str, files)], plugins=[plugin])
     size = len(chosen)
     score = {"mutants": size, "killed": size - len(plugin.survivors), "survived": plugin.survivors}
