@@ -33,7 +33,7 @@ from equipoise.exceptions import DataError, GroupTooSmallError, InvalidParameter
 from equipoise.moments import merge_cells
 from equipoise.results.estimand import Estimand
 from equipoise.results.finding import ConfidenceInterval, Decision, Finding, JointTest, Note
-from equipoise.results.formats import number
+from equipoise.results.formats import number, p_value
 from equipoise.results.result import AuditResult
 from equipoise.results.words import MetricWords, Words
 from equipoise.stats.disparity.category_means import CategoryMeans
@@ -413,6 +413,8 @@ def extreme_findings(
                         " of it shows in every interval.",
                     )
                 )
+            if own.beyond is not None and own.decision[i] is Decision.DETECTED:
+                notes.append(_beyond_note(float(own.beyond[i])))
             low, high = (end if np.isfinite(end) else None for end in own.ends(i))
             findings.append(
                 Finding(
@@ -429,9 +431,20 @@ def extreme_findings(
     return tuple(findings)
 
 
+def _beyond_note(p: float) -> Note:
+    return Note(
+        code="interval-unadjusted",
+        message=f"Shown beyond the margin by a test of its own (p {p_value(p)}); the p-value"
+        " and the one-sided interval beside it are those of the claim of being within.",
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableNumbers:
-    """What is said of the compared categories of a table; empty where none are."""
+    """What is said of the compared categories of a table; empty where none are.
+
+    `beyond` holds the p-values of "beyond the margin", where `p_value` is that of "within".
+    """
 
     low: FloatArray
     high: FloatArray
@@ -439,6 +452,7 @@ class TableNumbers:
     p_value: FloatArray
     p_value_raw: FloatArray
     decision: list[Decision]
+    beyond: FloatArray | None = None
 
     def ends(self, i: int) -> tuple[float, float]:
         """Ends of one interval."""
@@ -683,6 +697,7 @@ def certify_extreme(
                     else Decision.NOT_DETECTED
                     for p, q in zip(within, beyond, strict=True)
                 ],
+                beyond=beyond,
             )
         )
     side = "below" if asked.side < 0 else "above"

@@ -175,9 +175,12 @@ class Disparities:
     def p_outside(self, low: float, high: float) -> FloatArray:
         r"""P-values of the null "between `low` and `high`".
 
-        With T the statistic at the nearer end, :math:`\Phi(-\sqrt T) + \Phi(-\sqrt T - (high -
-        low) / se)`: the second term is the chance of leaving on the other side. Without it, as in
-        Theorem 8 of [1]_, the size reaches twice the nominal level for narrow intervals.
+        With b the signed root at the nearer end and d the distance between the two ends,
+        :math:`\Phi(-b) + \Phi(-b - d)`: the second term is the chance of leaving on the other
+        side. Without it, as in Theorem 8 of [1]_, the size reaches twice the nominal level for
+        narrow intervals. The distance is the smaller of that in standard errors and that of the
+        roots. Never below the two-sided p-value of a null inside, `null`: whoever rejects
+        "between" rejects each of its points.
 
         Parameters
         ----------
@@ -189,11 +192,17 @@ class Disparities:
         array of shape (m,)
         """
         _check_order(low, high)
-        beyond = np.maximum(-self.root(low, LESS), self.root(high, GREATER))
-        outside = (self.estimate < low) | (self.estimate > high)
+        above = self.estimate > high
+        near = np.where(above, self.root(high, GREATER), -self.root(low, LESS))
+        far = np.where(above, self.root(low, GREATER), -self.root(high, LESS))
+        # Where all members are alike, the standard error leaves the group's own uncertainty out.
         with np.errstate(divide="ignore", invalid="ignore"):
-            width = (high - low) / self.se
-        p = special.ndtr(-beyond) + special.ndtr(-beyond - np.nan_to_num(width, posinf=np.inf))
+            width = np.nan_to_num((high - low) / self.se, posinf=np.inf)
+            distance = np.maximum(np.fmin(width, far - near), 0.0)
+        p = special.ndtr(-near) + special.ndtr(-near - distance)
+        if low <= self.null <= high:
+            p = np.maximum(p, self.p_value)
+        outside = above | (self.estimate < low)
         return np.where(self.tested, np.where(outside, np.minimum(p, 1.0), 1.0), np.nan)
 
     def p_within(self, low: float, high: float) -> FloatArray:

@@ -212,6 +212,13 @@ def ratio_tests(
         above, below = special.ndtr(-law.root(-margin)), special.ndtr(law.root(margin))
         equivalence = adjusted_p_values(np.maximum(above, below), simple)
     low, high = law.interval(z)
+    # A statistic need not fall all the way to zero and beyond: where the test does not reject zero,
+    # the interval reaches it.
+    kept = np.abs(statistic) <= z
+    low, high = (
+        np.where(kept, np.minimum(low, 0.0), low),
+        np.where(kept, np.maximum(high, 0.0), high),
+    )
     return RatioTests(
         estimate=law.estimate,
         se=law.se,

@@ -157,6 +157,12 @@ def test_certify_shows_every_category_where_the_data_can():
     assert headline(mixed).startswith("30.0% of race: a and 90.0% of race: b have ")
     assert "; 2 of 4 categories are shown to have at least four fifths" in headline(mixed)
     assert "1 are shown beyond it, 1 are not settled" in headline(mixed)
+    (beyond,) = (f for f in mixed.findings if f.decision is Decision.DETECTED)
+    assert beyond.ci.high == 1.0  # One-sided: by itself it shows nothing.
+    assert [note.code for note in beyond.notes] == ["interval-unadjusted"]
+    assert beyond.notes[0].message.startswith(
+        "Shown beyond the margin by a test of its own (p <0.001); the p-value and the one-sided"
+    )
     upward = large(a=(450, 1000), b=(500, 1000)).certify(
         "selection_rate", reference="lowest", margin=0.2
     )

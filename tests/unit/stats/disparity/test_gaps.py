@@ -246,6 +246,31 @@ def test_corrected_interval_null_adds_the_other_side():
     np.testing.assert_allclose(found.p_outside(0.0, 0.0), found.p_value, atol=1e-12)
 
 
+def test_outside_a_margin_is_never_shown_sooner_than_any_gap():
+    sizes = np.repeat([10, 20, 40], [11, 21, 41])
+    events = np.concatenate([np.arange(11), np.arange(21), np.arange(41)])
+    for value in (0.05, 0.15, 0.3):
+        target = Target(kind="known", value=value)
+        found = disparities(
+            counts(events, sizes), np.eye(len(sizes), dtype=bool), target, binary=True
+        )
+        for margin in (0.01, 0.02, 0.05):
+            assert (found.p_outside(-margin, margin) >= found.p_value).all()
+
+
+@pytest.mark.parametrize(("n", "value", "margin"), [(20, 0.15, 0.01), (40, 0.1, 0.02)])
+def test_outside_a_margin_holds_its_level_where_all_members_may_be_alike(n, value, margin):
+    events = np.arange(n + 1)
+    target = Target(kind="known", value=value)
+    found = disparities(
+        counts(events, [n] * (n + 1)), np.eye(n + 1, dtype=bool), target, binary=True
+    )
+    rejected = found.p_outside(-margin, margin) <= 0.05
+    truths = np.linspace(value - margin, value + margin, 11)
+    # Enumerated; with 20 rows, 0.15 and 0.01 it was 0.064.
+    assert stats.binom.pmf(events, n, truths[:, None])[:, rejected].sum(axis=1).max() <= 0.05
+
+
 def test_equivalence_is_the_larger_of_two_one_sided_tests():
     found = disparities(counts([500, 4900], [1000, 10000]), first_of(2), REST, binary=True)
     p = found.p_within(-0.05, 0.05)

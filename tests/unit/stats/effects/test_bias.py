@@ -11,7 +11,7 @@ from equipoise.stats.effects.bias import (
     treatment_bias,
 )
 from equipoise.stats.effects.errors import effect_moments, group_errors
-from equipoise.stats.effects.ratio_tests import score_interval
+from equipoise.stats.effects.ratio_tests import ratio_tests, score_interval
 
 
 def trial(*groups, predicted=1.5):
@@ -24,6 +24,26 @@ def trial(*groups, predicted=1.5):
         g += [np.full(2 * n, k)]
     y, t, g = (np.concatenate(v) for v in (y, t, g))
     return group_errors(effect_moments(y, t, np.full(len(y), predicted), g))
+
+
+class FallingLaw:
+    """A law whose statistic is largest at 1 and smaller again at zero, as with few clusters."""
+
+    estimate, se, method = np.array([2.0, -2.0]), np.ones(2), ("t", "t")
+
+    def root(self, value):
+        return np.array([1.8, -1.8]) if value == 0.0 else np.array([2.5, -2.5])
+
+    def interval(self, _critical):
+        return np.array([0.9, -10.0]), np.array([10.0, -0.9])
+
+
+def test_an_interval_reaches_zero_where_the_test_does_not_reject_it():
+    found = ratio_tests(FallingLaw(), z=1.96, adjust="none")
+    assert (found.p_value_raw > 0.05).all()
+    assert (found.low, found.high) == ((0.0, -10.0), (10.0, 0.0))
+    rejected = ratio_tests(FallingLaw(), z=1.645, adjust="none")
+    assert (rejected.low, rejected.high) == ((0.9, -10.0), (10.0, -0.9))
 
 
 THREE = ((100, 150, 1000), (50, 90, 1000), (200, 280, 1000))
