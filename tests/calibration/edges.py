@@ -17,6 +17,7 @@ import pyarrow as pa
 from scipy import special, stats
 
 import equipoise as eq
+from calibration.noted_rates import critical
 from calibration.small_samples_grid import arms, peers, power
 from equipoise.audits.disparity.subgroups import units_of_unknown_shape
 from equipoise.stats.disparity.joint import equal_rates_test
@@ -60,10 +61,9 @@ class Edges:
         sys.stderr.write(self.lines[-1] + "\n")
 
 
-def rejected(root, side=0):
-    """Whether roots are rejected: two-sided, greater (1) or less (-1); NaN where not tested."""
-    beyond = np.abs(root) > TWO_SIDED if side == 0 else side * root > ONE_SIDED
-    return np.where(np.isfinite(root), beyond, np.nan)
+def rejected(root):
+    """Whether roots are rejected by a two-sided test; NaN where not tested."""
+    return np.where(np.isfinite(root), np.abs(root) > TWO_SIDED, np.nan)
 
 
 def joint(root, share=None):
@@ -158,23 +158,25 @@ def means(edges, rng):
         root, noted = against_known(u, w, mean)
         same_as_audit(u, w, root, reference=mean, noted=noted)
         edges.add(9, f"{law} {n}, known", "1 - coverage", before, rejected(root), noted)
-    less = {("lognormal", 20): ".133", ("lognormal", 100): ".104", ("zero-inflated", 80): ".121"}
-    for (law, n), before in less.items():
+    lower = {("lognormal", 20): ".133", ("lognormal", 100): ".104", ("zero-inflated", 80): ".121"}
+    for (law, n), before in lower.items():
         u, w, mean = simulate.rows(rng, law, [n], N_TABLES)
         root, noted = against_known(u, w, mean)
-        edges.add(10, f"{law} {n}, known", 'flag "less"', before, rejected(root, -1), noted)
+        less = np.where(np.isfinite(root), root < -critical(n, noted), np.nan)
+        edges.add(10, f"{law} {n}, known", 'flag "less"', before, less, noted)
     within = {("lognormal", 20): ".153", ("lognormal", 120): ".104", ("zero-inflated", 60): ".145"}
     for (law, n), before in within.items():
         u, w, mean = simulate.rows(rng, law, [n], N_TABLES)
-        # The true gap is the margin: "within" needs the root there below minus 1.645.
+        # The true gap is the margin: "within" needs a root there below minus the critical one.
         margin = u.std()
         found = simulate.against_known(u, w, mean - margin)
+        noted = against_known(u, w, mean)[1]
+        cut = critical(n, noted)
         shown = np.where(
             np.isfinite(found.root(margin)),
-            (found.root(margin) < -ONE_SIDED) & (found.root(-margin) > ONE_SIDED),
+            (found.root(margin) < -cut) & (found.root(-margin) > cut),
             np.nan,
         )
-        noted = against_known(u, w, mean)[1]
         edges.add(11, f"{law} {n}, known", "false within", before, shown, noted)
 
 
@@ -325,6 +327,8 @@ binomial standard errors. Findings whose rate is above it carry a note that quot
 Many tables are tested at once by the functions that `Audit` calls; for rows 2, 3, 7, 9 and 18 one
 table of a design is also asked through `Audit`, and its p-values and notes must be equal. Rows 6
 and 12 to 15 are asked through `Audit` alone.
+One-sided tests of skewed values (rows 10 and 11) count p-values several fold where the shape is not
+known; without that they erred in .112, .073, .057 and .121, .070, .064 of tables.
 
 ```console
 $ PYTHONPATH=src:tests python tests/calibration/edges.py

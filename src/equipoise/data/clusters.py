@@ -27,10 +27,12 @@ from equipoise.moments import MONOMIALS, CrossMoments, SharedUnits, UnitMoments,
 
 __all__ = ["ClusterProducts", "Wanted", "cluster_products"]
 
-CELL = "__eq_cell"
-SOURCE, KEPT = "__eq_source", "__eq_kept"
+CELL, NUMBER = "__eq_cell", "__eq_number"
+SOURCE = "__eq_source"
 MOST_COLUMNS = 16
 """Sums of one cluster, cells times quantities, that are columns."""
+MOST_LEVELS = 64
+"""Labels of all keys together that are numbered in a query."""
 BOTH_U, BOTH_W, ALL_U, ALL_W = "__eq_both_u", "__eq_both_w", "__eq_all_u", "__eq_all_w"
 ONLY_U, ONLY_W, REST_U, REST_W = "__eq_only_u", "__eq_only_w", "__eq_rest_u", "__eq_rest_w"
 LINKS = ((0, 1), (0, 2), (1, 2))
@@ -165,27 +167,54 @@ def _joined(
     names = list(dict.fromkeys(name for one in wanted for name in one.names))
     by = list(keys)
     size = len(known.labels[0]) if known.labels else 1
-    with _kept(rows.group_by(CLUSTER, *by).agg(*[nw.col(a).sum() for a in names])) as parts:
+    pairwise = [one for one in wanted if one.pair]
+    number = _number(keys, known)
+    sums = rows.group_by(CLUSTER, *by).agg(*[nw.col(a).sum() for a in names])
+    if number is not None:
+        sums = sums.with_columns(number[0].alias(NUMBER))
+    with _kept(sums, "__eq_parts") as parts, _units(parts, keys, known, pairwise) as totals:
         within, counted = _within(parts, by, known, size, wanted)
-        units = collect(parts.select(CLUSTER).unique().select(nw.len().alias("units")))
-        n_units = int(units["units"][0])
+        n_units = int(collect(totals.select(nw.len().alias("units")))["units"][0])
         spans = counted > n_units
-        pairs = _between(parts, by, known, wanted) if spans else None
-        pairwise = [one for one in wanted if one.pair] if spans else []
-        shared = dict(zip(pairwise, _shared(parts, keys, known, pairwise), strict=True))
-        found = []
-        for one in wanted:
-            own = {name: within[name] for name in one.terms}
-            found.append(
-                ClusterProducts(
-                    product=symmetric_products(own, one.names, size),
-                    n_units=n_units,
-                    cross=None if pairs is None else pairs.of(one),
-                    units=higher_moments(own, one.names, size) if one.higher else None,
-                    shared=shared.get(one),
-                )
+        pairs = None
+        if spans:
+            codes = None if number is None else number[1]
+            pairs = _between(parts, by, known, wanted, codes)
+        shared = {}
+        if spans and pairwise:
+            found = _shared(parts, totals, keys, known, pairwise)
+            shared = dict(zip(pairwise, found, strict=True))
+    products = []
+    for one in wanted:
+        own = {name: within[name] for name in one.terms}
+        products.append(
+            ClusterProducts(
+                product=symmetric_products(own, one.names, size),
+                n_units=n_units,
+                cross=None if pairs is None else pairs.of(one),
+                units=higher_moments(own, one.names, size) if one.higher else None,
+                shared=shared.get(one),
             )
-    return found
+        )
+    return products
+
+
+@contextmanager
+def _units(
+    parts: "nw.LazyFrame[Any]",
+    keys: dict[str, AnyArray],
+    known: Labelled,
+    wanted: Sequence[Wanted],
+) -> "Iterator[nw.LazyFrame[Any]]":
+    """Sum each cluster over all cells, and over those of each reference, where that is wanted."""
+    if not wanted:
+        yield parts.select(CLUSTER).unique()
+        return
+    sides = [_Sides(k, one) for k, one in enumerate(wanted)]
+    given = parts.with_columns(*[part for one in sides for part in one.inside(keys, known)])
+    totals = given.group_by(CLUSTER).agg(*[part for one in sides for part in one.totals()])
+    with _kept(totals, "__eq_totals") as kept:
+        yield kept
 
 
 def _within(
@@ -223,9 +252,17 @@ class _Pairs(NamedTuple):
 
 
 def _between(
-    parts: "nw.LazyFrame[Any]", by: list[str], known: Labelled, wanted: Sequence[Wanted]
+    parts: "nw.LazyFrame[Any]",
+    by: list[str],
+    known: Labelled,
+    wanted: Sequence[Wanted],
+    codes: IntArray | None,
 ) -> _Pairs:
-    """Multiply the sums of each cluster in one cell with those in another."""
+    """Multiply the sums of each cluster in one cell with those in another.
+
+    `codes` are the numbers of the cells, where parts have them: they compare and group faster than
+    labels, and each pair is joined once, not twice.
+    """
     other = {name: nw.col(f"{name}__2") for one in wanted for name in one.names}
     terms = {
         f"{a}*{b}": nw.col(a) * other[b] for one in wanted for a, b in product(one.names, one.names)
@@ -235,13 +272,21 @@ def _between(
         if one.higher
         for a in one.names
     }
-    by2 = [f"{key}__2" for key in by]
-    joined = parts.join(parts, on=CLUSTER, suffix="__2").group_by([*by, *by2])
-    result = collect(
-        joined.agg(*[term.sum().alias(name) for name, term in terms.items()]), keys=[*by, *by2]
-    )
-    first = place([result[key] for key in by], known)
-    second = place([result[key] for key in by2], known)
+    sums = [term.sum().alias(name) for name, term in terms.items()]
+    if codes is None:
+        by2 = [f"{key}__2" for key in by]
+        joined = parts.join(parts, on=CLUSTER, suffix="__2")
+        result = collect(joined.group_by([*by, *by2]).agg(*sums), keys=[*by, *by2])
+        first = place([result[key] for key in by], known)
+        second = place([result[key] for key in by2], known)
+    else:
+        numbers = (NUMBER, f"{NUMBER}__2")
+        part = parts.select(CLUSTER, *other, NUMBER)
+        once = part.join(part, on=CLUSTER, suffix="__2").filter(
+            nw.col(numbers[0]) < nw.col(numbers[1])
+        )
+        result = collect(once.group_by(*numbers).agg(*sums), keys=numbers)
+        first, second = (np.searchsorted(codes, result[name]) for name in numbers)
     upper = np.flatnonzero(first < second)
     upper = upper[np.lexsort([second[upper], first[upper]])]
     return _Pairs(
@@ -251,8 +296,31 @@ def _between(
     )
 
 
+def _number(keys: dict[str, AnyArray], known: Labelled) -> tuple[nw.Expr, IntArray] | None:
+    """Number cells in the order of their labels; return also the number of each.
+
+    Nothing for keys whose values a query cannot name, and for many of them.
+    """
+    number, code = nw.lit(0), np.zeros(len(known.labels[0]) if keys else 1, dtype=np.int64)
+    levels = 0
+    for (key, values), labels in zip(keys.items(), known.labels, strict=True):
+        names, level = np.unique(labels.astype(str), return_inverse=True)
+        raw = dict(zip(level.tolist(), values.tolist(), strict=True))
+        levels += len(names)
+        if levels > MOST_LEVELS or not all(isinstance(value, LITERALS) for value in raw.values()):
+            return None
+        own = nw.lit(0)
+        for k in range(1, len(names)):
+            own = nw.when(nw.col(key) == raw[k]).then(nw.lit(k)).otherwise(own)
+        number = number * len(names) + own
+        code = code * len(names) + level
+    # Cells are sorted by label, so that numbers increase.
+    return (number, code) if np.all(np.diff(code) > 0) else None
+
+
 def _shared(
     parts: "nw.LazyFrame[Any]",
+    totals: "nw.LazyFrame[Any]",
     keys: dict[str, AnyArray],
     known: Labelled,
     wanted: Sequence[Wanted],
@@ -262,14 +330,13 @@ def _shared(
     A subgroup fixes some of the keys. The rows are repeated for each subset of the keys, the others
     null, so that one query sums all of them, whatever is wanted.
     """
-    if not wanted:
-        return []
     sides = [_Sides(k, one) for k, one in enumerate(wanted)]
     given = parts.with_columns(*[part for one in sides for part in one.inside(keys, known)])
     names = list(dict.fromkeys(name for one in sides for name in one.columns))
-    totals = given.group_by(CLUSTER).agg(*[part for one in sides for part in one.totals()])
     subsets = [
-        chosen for size in range(len(keys) + 1) for chosen in combinations(range(len(keys)), size)
+        chosen
+        for size in range(1, len(keys) + 1)
+        for chosen in combinations(range(len(keys)), size)
     ]
     never = nw.lit(value=False)
     repeated = [
@@ -299,20 +366,20 @@ def _shared(
         .agg(*[term.sum().alias(name) for name, term in terms.items()]),
         keys=keys,
     )
+    all_units = {name: term for one in sides for name, term in one.whole().items()}
+    everyone = collect(totals.select(*[term.sum().alias(name) for name, term in all_units.items()]))
     order: list[IntArray] = []
     columns: list[tuple[int, ...]] = []
     labels: list[tuple[str, ...]] = []
     for number, chosen in enumerate(subsets):
         rows = np.flatnonzero(result[CELL] == number)
-        if chosen:
-            written = [labels_of(result[key][rows]) for k, key in enumerate(keys) if k in chosen]
-            code, own = number_cells(written)
-            labels.extend(zip(*(label.tolist() for label in own), strict=True))
-            columns.extend([chosen] * len(own[0]))
-            rows = rows[np.argsort(code)]
-        order.append(rows)
+        written = [labels_of(result[key][rows]) for k, key in enumerate(keys) if k in chosen]
+        code, own = number_cells(written)
+        labels.extend(zip(*(label.tolist() for label in own), strict=True))
+        columns.extend([chosen] * len(own[0]))
+        order.append(rows[np.argsort(code)])
     sorted_sums = {name: result[name][np.concatenate(order)] for name in terms}
-    return [one.units(sorted_sums, tuple(columns), tuple(labels)) for one in sides]
+    return [one.units(sorted_sums, everyone, tuple(columns), tuple(labels)) for one in sides]
 
 
 class _Sides:
@@ -352,6 +419,11 @@ class _Sides:
             left += zip(self.only, _left(self.one.names, self.both), strict=True)
         return [value.alias(name) for name, value in left]
 
+    def whole(self) -> dict[str, nw.Expr]:
+        """Return what is summed over clusters of their totals in the reference."""
+        terms = mean_terms(*map(nw.col, self.all))
+        return {f"{self.prefix}t{name}": term for name, term in terms.items()}
+
     def terms(self) -> dict[str, nw.Expr]:
         """Return what is summed over clusters."""
         sides = {
@@ -359,7 +431,7 @@ class _Sides:
             for k, (u, w) in enumerate((self.only, self.both, self.rest))
             if k or self.one.reference
         }
-        terms = {f"t{name}": term for name, term in mean_terms(*map(nw.col, self.all)).items()}
+        terms: dict[str, nw.Expr] = {}
         for k, side in sides.items():
             terms |= {f"{k}{name}": term for name, term in mean_terms(*side).items()}
         for a, b in LINKS:
@@ -367,28 +439,28 @@ class _Sides:
                 (ua, wa), (ub, wb) = sides[a], sides[b]
                 linked = (ua * ub, ua * wb, wa * ub, wa * wb, wa * wa * wb * wb)
                 terms |= {f"l{a}{b}{k}": term for k, term in enumerate(linked)}
-        return {f"{self.prefix}{name}": term for name, term in terms.items()}
+        return self.whole() | {f"{self.prefix}{name}": term for name, term in terms.items()}
 
     def units(
         self,
         sums: dict[str, AnyArray],
+        everyone: dict[str, AnyArray],
         columns: tuple[tuple[int, ...], ...],
         labels: tuple[tuple[str, ...], ...],
     ) -> SharedUnits:
-        """Read the sums, of which the first are those of all rows."""
-        zero = np.zeros(len(labels) + 1)
+        """Read the sums of subgroups and of all clusters."""
+        zero = np.zeros(len(labels))
 
         def table(names: list[str]) -> FloatArray:
             return np.stack([sums.get(f"{self.prefix}{name}", zero) for name in names], axis=1)
 
-        touching = table([f"t{name}" for name in MONOMIALS])
         side = [table([f"{k}{name}" for name in MONOMIALS]) for k in range(3)]
         link = [table([f"l{a}{b}{k}" for k in range(5)]) for a, b in LINKS]
         return SharedUnits(
-            side=np.stack(side, axis=1)[1:],
-            link=np.stack(link, axis=1)[1:],
-            touching=touching[1:],
-            everyone=touching[0],
+            side=np.stack(side, axis=1),
+            link=np.stack(link, axis=1),
+            touching=table([f"t{name}" for name in MONOMIALS]),
+            everyone=np.array([everyone[f"{self.prefix}t{name}"][0] for name in MONOMIALS]),
             reference=self.one.reference,
             columns=columns,
             labels=labels,
@@ -419,8 +491,8 @@ def _reference(
 
 
 @contextmanager
-def _kept(frame: "nw.LazyFrame[Any]") -> "Iterator[nw.LazyFrame[Any]]":
-    """Run a query once, and keep its rows in the engine for others."""
+def _kept(frame: "nw.LazyFrame[Any]", name: str) -> "Iterator[nw.LazyFrame[Any]]":
+    """Run a query once, and keep its rows in the engine, by name, for others."""
     native = frame.to_native()
     if frame.implementation.is_ibis():
         # Nothing is written to a database; it runs the query as often as it is used.
@@ -435,12 +507,12 @@ def _kept(frame: "nw.LazyFrame[Any]") -> "Iterator[nw.LazyFrame[Any]]":
         return
     try:
         # A temporary table goes to disk when memory is short; a fetched result would not.
-        native.query(SOURCE, f"CREATE OR REPLACE TEMP TABLE {KEPT} AS FROM {SOURCE}")
+        native.query(SOURCE, f"CREATE OR REPLACE TEMP TABLE {name} AS FROM {SOURCE}")
     except Exception as error:
         if not from_engine(error):
             raise
         raise engine_error(error) from error
     try:
-        yield nw.from_native(native.query(SOURCE, f"FROM {KEPT}"))
+        yield nw.from_native(native.query(SOURCE, f"FROM {name}"))
     finally:
-        native.query(SOURCE, f"DROP TABLE {KEPT}")
+        native.query(SOURCE, f"DROP TABLE {name}")

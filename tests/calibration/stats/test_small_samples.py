@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from calibration.noted_rates import quoted, rates
+from calibration.noted_rates import guarded, quoted, rates
 from equipoise.stats.disparity.means import MeanComparison
 from equipoise.stats.effects.roots import bias_contrasts
 from equipoise.stats.small_samples import (
@@ -295,6 +295,15 @@ def test_what_a_note_quotes_is_no_better_than_what_is_measured(seed, law, n):
     for rate in (less, greater, within):
         assert_at_most(rate * N_TABLES, N_TABLES, one_sided_quote)
     assert noted > 0.98
+
+
+@pytest.mark.parametrize("law", ["lognormal", "zero-inflated", "exponential"])
+@pytest.mark.parametrize("n", [5, 12, 20, 40, 100, 200])
+def test_skewed_values_are_seldom_within_a_margin_that_they_reach(seed, law, n):
+    less, within, *_ = guarded(np.random.default_rng(seed), law, n, N_TABLES)
+    # 6,000 tables had at most .064, with 5 lognormal values.
+    assert_at_most(less * N_TABLES, N_TABLES, 0.064)
+    assert_at_most(within * N_TABLES, N_TABLES, 0.064)
 
 
 @pytest.mark.parametrize(("law", "n"), [("normal", 20), ("normal", 50), ("exponential", 100)])

@@ -27,8 +27,10 @@ from equipoise.audits.disparity.subgroups import (
     Compared,
     compare_metrics,
     finite,
+    guarded_interval,
     method_words,
     plug_in_note,
+    shape_guard,
     shape_unknown,
 )
 from equipoise.audits.disparity.wording import family_note
@@ -367,6 +369,9 @@ def flag(
         self.table, metric, reference, depth, method, scale, confidence_level
     )
     raw = np.concatenate([_flag_p_values(one, alternative, low, high) for one in compared.found])
+    one_sided = alternative in ("greater", "less")
+    if one_sided:
+        raw = np.minimum(raw * np.concatenate([shape_guard(one) for one in compared.found]), 1.0)
     rule = "bh" if adjust == "auto" else adjust
     p = adjusted_p_values(raw, rule)
     bound = {"two-sided": low, "greater": high, "less": low, "outside": None}[alternative]
@@ -404,6 +409,7 @@ def flag(
                 "greater": (-np.inf, high),
                 "less": (low, np.inf),
             }[alternative],
+            guarded=one_sided,
         ),
         notes=tuple(notes),
         details=compared.details(
@@ -520,8 +526,10 @@ def certify(
     compared = yield from compare_metrics(
         self.table, metric, reference, depth, method, scale, level
     )
+    guard = np.concatenate([shape_guard(one) for one in compared.found])
     within = np.concatenate([one.p_within(low, high) for one in compared.found])
     outside = np.concatenate([one.p_outside(low, high) for one in compared.found])
+    within, outside = (np.minimum(p * guard, 1.0) for p in (within, outside))
     beyond = adjusted_p_values(outside, "holm")
     decisions = np.where(
         within <= alpha,
@@ -544,14 +552,16 @@ def certify(
     ]
     if method == "plug_in":
         notes.append(plug_in_note(compared.found, level))
+    ends = np.concatenate([guarded_interval(one, level) for one in compared.found], axis=1)
     findings = compared.findings(
         p=within,
         p_raw=within,
         decisions=decisions,
-        interval=(compared.joined("ci_low"), compared.joined("ci_high"), level),
+        interval=(ends[0], ends[1], level),
         statistic=np.concatenate(
             [np.minimum(one.root(low), -one.root(high)) for one in compared.found]
         ),
+        guarded=True,
     )
     return AuditResult(
         audit="certify",

@@ -6,6 +6,7 @@ import narwhals as nw
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 import equipoise as eq
 from equipoise.exceptions import DataError, InvalidParameterError, NotBinaryError
@@ -481,6 +482,23 @@ def shape_notes(values, group, **options):
     )
     told = [note for f in result.findings for note in f.notes if note.code == "shape-unknown"]
     return told, [note.code for note in result.joint.notes]
+
+
+def test_one_sided_claims_of_values_of_unknown_shape_need_more(rng):
+    values = eq.Metric("value", numerator="value")
+    audit = eq.Audit({"value": rng.lognormal(size=25), "g": ["a"] * 25}, group="g")
+    plain = audit.disparity(values, reference=2.5, confidence_level=0.9).findings[0]
+    certified = audit.certify(values, reference=2.5, margin=3.0).findings[0]
+    strict = audit.disparity(values, reference=2.5, confidence_level=1 - 0.1 / 3).findings[0]
+    # From 20 to 40 units p-values count threefold, and the interval is that of a third of alpha.
+    assert (certified.ci.low, certified.ci.high) == pytest.approx((strict.ci.low, strict.ci.high))
+    assert certified.ci.low < plain.ci.low
+    assert "multiplied by 3; at most 6% were left" in certified.notes[-1].message
+    flagged = audit.flag(values, reference=2.5, alternative="less").findings[0]
+    root = stats.norm.ppf(plain.p_value / 2)
+    assert flagged.p_value_raw == pytest.approx(3 * stats.norm.cdf(root))
+    both = audit.flag(values, reference=2.5, alternative="two-sided").findings[0]
+    assert both.p_value_raw == pytest.approx(plain.p_value)
 
 
 def test_skewed_values_with_nothing_to_borrow_quote_a_measured_rate(rng):
