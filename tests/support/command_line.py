@@ -1,6 +1,7 @@
 """The command line as tests call it: plans, processes and complaints."""
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -42,12 +43,19 @@ def write_plan(folder, margin=0.3, text=PLAN):
     return file
 
 
+def hear_signals():
+    """Undo what a shell does to its background, which ignores interrupts and hang-ups."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+
+
 def start(code, *arguments, cwd, **options):
     """Run the command line in a process of its own."""
     return subprocess.Popen(
         [sys.executable, *code, *map(str, arguments)],
         cwd=cwd,
         env=os.environ | {"PYTHONPATH": SRC, "OMP_NUM_THREADS": "1"} | options.pop("env", {}),
+        preexec_fn=hear_signals,  # noqa: PLW1509 (no thread of the tests holds a lock of its imports)
         **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, **options},
     )
 
