@@ -1,4 +1,4 @@
-"""This tree beside an older checkout of it: start-up, disparity, scan and parity.
+"""This tree beside an older checkout of it: start-up, first and later audits, scan and parity.
 
 ``python benchmarks/before.py CHECKOUT`` runs each piece of work in new processes, here and there in
 turn, and prints the smallest CPU seconds of each and their ratio.
@@ -37,8 +37,17 @@ ALL = ROLES.format(group=["sex", "race", "age"])
 ONE = ROLES.format(group=["sex"])
 
 WORK = {
+    "`import equipoise`": ("", "import equipoise"),
     "`from equipoise import Audit`": ("", "from equipoise import Audit"),
-    "disparity, 83 subgroups, 10,000 rows": (TABLE.format(n=10_000), f'{ALL}.disparity("fpr")'),
+    "first disparity, 2 groups, 10,000 rows": (TABLE.format(n=10_000), f'{ONE}.disparity("fpr")'),
+    "first disparity, 83 subgroups, 10,000 rows": (
+        TABLE.format(n=10_000),
+        f'{ALL}.disparity("fpr")',
+    ),
+    "ten more disparities, 83 subgroups, 10,000 rows": (
+        TABLE.format(n=10_000) + f'{ALL}.disparity("fpr")',
+        f'for _ in range(10): {ALL}.disparity("fpr")',
+    ),
     "disparity, 83 subgroups, 1,000,000 rows": (
         TABLE.format(n=1_000_000),
         f'{ALL}.disparity("fpr")',

@@ -10,12 +10,10 @@ from types import MethodType
 from typing import TYPE_CHECKING, Any
 
 from equipoise._typing import Missing
-from equipoise.data.arms import PREDICTED, with_effects
 from equipoise.data.groups import label_of
 from equipoise.data.roles import Roles
 from equipoise.data.table import Table
 from equipoise.results.question import find_question, load, questions
-from equipoise.results.result import AuditResult
 
 if TYPE_CHECKING:
     from equipoise.audits import cells as summing
@@ -28,6 +26,7 @@ if TYPE_CHECKING:
     from equipoise.audits.inequality import inequality
     from equipoise.audits.scores import margins, multicalibration, parity, quality
     from equipoise.data.cells import Cells
+    from equipoise.results.result import AuditResult
 
 __all__ = ["Audit"]
 
@@ -126,6 +125,8 @@ class Audit:
         engine: str = "duckdb",
     ) -> None:
         if not isinstance(effect_pred, (str, Mapping, type(None))):
+            from equipoise.data.arms import PREDICTED, with_effects
+
             names = (features,) if isinstance(features, str) else tuple(features or ())
             data, effect_pred = with_effects(data, effect_pred, names), PREDICTED
         roles = Roles(
@@ -200,7 +201,7 @@ class Audit:
     else:
         cells = _Ask(lambda name: load(f"equipoise.audits.cells:{name}"), "cells")
 
-    def __getattr__(self, name: str) -> Callable[..., AuditResult]:
+    def __getattr__(self, name: str) -> "Callable[..., AuditResult]":
         """Return a question that was registered after this class was made."""
         if name in questions():
             return MethodType(find_question(name).function, self)

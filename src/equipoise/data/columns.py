@@ -2,14 +2,13 @@
 
 import os
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any, Literal, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias
 
 import narwhals as nw
 import numpy as np
 
 from equipoise._checks import LARGEST, nearest, quoted
 from equipoise._names import bin_label
-from equipoise.data.duckdb import CsvWords
 from equipoise.data.frame import has_nan, open_frame
 from equipoise.data.groups import label_of
 from equipoise.data.query import collect, fetch, listed
@@ -20,6 +19,9 @@ from equipoise.exceptions import (
     MissingValuesError,
     NotBinaryError,
 )
+
+if TYPE_CHECKING:
+    from equipoise.data.duckdb import CsvWords
 
 __all__ = [
     "INVALID_LABEL",
@@ -448,8 +450,10 @@ def _no_such_label(option: str, label: Any, columns: Sequence[str], labels: Sequ
     )
 
 
-def _csv_words(roles: Roles, text: Sequence[str]) -> CsvWords:
+def _csv_words(roles: Roles, text: Sequence[str]) -> "CsvWords":
     """Say what words of a csv file mean; a label that was named as text is a word."""
+    from equipoise.data.duckdb import CsvWords
+
     named = (*NAMES, *LABELS) if isinstance(roles.positive, str) else NAMES
     return CsvWords(
         coded=frozenset(roles.columns().values()),

@@ -2,15 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from equipoise._checks import check_columns, check_integer, check_option
 from equipoise._typing import Conditional, FloatArray, Scale, StratumWeights
-from equipoise.audits.disparity.measure import Measured
 from equipoise.audits.disparity.sides import Reference
 from equipoise.exceptions import InvalidParameterError
 from equipoise.results.finding import Decision, JointTest, Note
 from equipoise.results.formats import listed
+
+if TYPE_CHECKING:
+    from equipoise.audits.disparity.measure import Measured
 
 __all__ = [
     "AlikeComparison",
@@ -205,7 +207,7 @@ class AlikeGroups(Protocol):
     """Every group beside its comparator among people alike, by strata or by learners."""
 
     @property
-    def measured(self) -> Measured:
+    def measured(self) -> "Measured":
         """The metric in the cells of the groups."""
 
     @property

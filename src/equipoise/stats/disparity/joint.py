@@ -28,7 +28,8 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import linalg, sparse, special
+import scipy
+from scipy import sparse, special
 
 from equipoise._checks import check_option
 from equipoise._typing import AnyArray, DisparityMethod, FloatArray, IntArray
@@ -684,7 +685,7 @@ def _independent(gram: FloatArray) -> IntArray:
     """
     if not len(gram):
         return np.zeros(0, dtype=np.int64)
-    _, pivot, rank, _ = linalg.lapack.dpstrf(gram, tol=1e-9)
+    _, pivot, rank, _ = scipy.linalg.lapack.dpstrf(gram, tol=1e-9)
     return np.sort(pivot[:rank] - 1).astype(np.int64)
 
 
@@ -742,10 +743,10 @@ def _separate(
 def _quadratic(total: FloatArray, variance: FloatArray) -> float:
     """Quadratic form in the inverse of a covariance matrix."""
     try:
-        solution = linalg.cho_solve(linalg.cho_factor(variance), total)
-    except linalg.LinAlgError:
+        solution = scipy.linalg.cho_solve(scipy.linalg.cho_factor(variance), total)
+    except scipy.linalg.LinAlgError:
         # Groups in which nothing varies: they carry no evidence, the others decide.
-        solution = linalg.lstsq(variance, total)[0]
+        solution = scipy.linalg.lstsq(variance, total)[0]
     return float(total @ solution)
 
 

@@ -17,7 +17,7 @@ References
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import linalg
+import scipy
 
 from equipoise._typing import FloatArray, IntArray
 
@@ -289,8 +289,8 @@ def joint_likelihood(
         gradient = directions.T @ samples.sums(ratio)
         hessian = (directions.T * samples.sums(ratio * ratio)) @ directions
         try:
-            step = linalg.cho_solve(linalg.cho_factor(hessian), gradient)
-        except linalg.LinAlgError:
+            step = scipy.linalg.cho_solve(scipy.linalg.cho_factor(hessian), gradient)
+        except scipy.linalg.LinAlgError:
             # On the way to infinity the moments that hold zero back lose all weight.
             return np.inf
         decrement = float(np.sqrt(max(gradient @ step, 0.0)))

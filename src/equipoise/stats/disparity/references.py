@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from scipy import linalg, sparse
+import scipy
+from scipy import sparse
 
 from equipoise._checks import check_number, check_option
 from equipoise._typing import AnyArray, BoolArray, FloatArray, IntArray, Scale
@@ -282,10 +283,10 @@ def covariance(
         are zero.
     """
     parts = [_influence(c, target) for c in comparisons]
-    alpha, beta = (linalg.block_diag(*(part[k] for part in parts)) for k in range(2))
+    alpha, beta = (scipy.linalg.block_diag(*(part[k] for part in parts)) for k in range(2))
     groups = sparse.hstack([_as_sparse(membership, len(moments.n))] * len(parts), format="csc")
     own = cross_products(moments, groups, target, alpha, beta)
-    slope = linalg.block_diag(*(part[2][:, None] for part in parts))
+    slope = scipy.linalg.block_diag(*(part[2][:, None] for part in parts))
     return np.asarray(own + slope @ (slope * [c.target_variance for c in comparisons]).T)
 
 
