@@ -369,9 +369,6 @@ def flag(
         self.table, metric, reference, depth, method, scale, confidence_level
     )
     raw = np.concatenate([_flag_p_values(one, alternative, low, high) for one in compared.found])
-    one_sided = alternative in ("greater", "less")
-    if one_sided:
-        raw = np.minimum(raw * np.concatenate([shape_guard(one) for one in compared.found]), 1.0)
     rule = "bh" if adjust == "auto" else adjust
     p = adjusted_p_values(raw, rule)
     bound = {"two-sided": low, "greater": high, "less": low, "outside": None}[alternative]
@@ -409,7 +406,7 @@ def flag(
                 "greater": (-np.inf, high),
                 "less": (low, np.inf),
             }[alternative],
-            guarded=one_sided,
+            guarded=alternative != "two-sided",
         ),
         notes=tuple(notes),
         details=compared.details(
@@ -526,10 +523,12 @@ def certify(
     compared = yield from compare_metrics(
         self.table, metric, reference, depth, method, scale, level
     )
-    guard = np.concatenate([shape_guard(one) for one in compared.found])
-    within = np.concatenate([one.p_within(low, high) for one in compared.found])
-    outside = np.concatenate([one.p_outside(low, high) for one in compared.found])
-    within, outside = (np.minimum(p * guard, 1.0) for p in (within, outside))
+    within = np.concatenate(
+        [np.minimum(shape_guard(one) * one.p_within(low, high), 1.0) for one in compared.found]
+    )
+    outside = np.concatenate(
+        [one.p_outside(low, high, fold=shape_guard(one)) for one in compared.found]
+    )
     beyond = adjusted_p_values(outside, "holm")
     decisions = np.where(
         within <= alpha,
@@ -647,13 +646,14 @@ def _tolerance(margin: float, scale: Scale) -> tuple[float, float]:
 def _flag_p_values(
     found: Disparities, alternative: FlagAlternative, low: float, high: float
 ) -> FloatArray:
-    if alternative == "greater":
-        return found.p_greater(high)
-    if alternative == "less":
-        return found.p_less(low)
+    """P-values of each group; those of one side count several fold where no shape is known."""
+    if alternative == "two-sided":
+        return found.p_value
+    fold = shape_guard(found)
     if alternative == "outside":
-        return found.p_outside(low, high)
-    return found.p_value
+        return found.p_outside(low, high, fold=fold)
+    one = found.p_greater(high) if alternative == "greater" else found.p_less(low)
+    return np.minimum(fold * one, 1.0)
 
 
 def _rejected(p: FloatArray, alpha: float) -> AnyArray:

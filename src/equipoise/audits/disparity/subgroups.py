@@ -543,8 +543,9 @@ def _shape_unknown(n_eff: float, *, guarded: bool) -> Note:
             code="shape-unknown",
             message="Values are skewed, or too few to tell, and there is little to borrow their"
             " shape from. In simulations of one group of as many very skewed values (lognormal, or"
-            f" mostly zero), one-sided tests rejected up to {one_sided:.0%} at a nominal 5%."
-            f" P-values are therefore multiplied by {fold:g}; at most 6% were left.",
+            f" mostly zero), one-sided tests rejected up to {one_sided:.0%} at a nominal 5%,"
+            f" two-sided ones {two_sided:.0%}. P-values of one side are therefore multiplied by"
+            f" {fold:g}; at most 6% were left.",
         )
     return Note(
         code="shape-unknown",

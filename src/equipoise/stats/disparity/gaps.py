@@ -172,7 +172,7 @@ class Disparities:
         """
         return np.asarray(special.ndtr(self.root(margin, LESS)))
 
-    def p_outside(self, low: float, high: float) -> FloatArray:
+    def p_outside(self, low: float, high: float, *, fold: AnyArray | float = 1.0) -> FloatArray:
         r"""P-values of the null "between `low` and `high`".
 
         With b the signed root at the nearer end and d the distance between the two ends,
@@ -182,10 +182,16 @@ class Disparities:
         roots. Never below the two-sided p-value of a null inside, `null`: whoever rejects
         "between" rejects each of its points.
 
+        Where p-values of one side count several fold, so does this one as far as it is one-sided:
+        :math:`f \Phi(-b) + (2 - f) \Phi(-b - d)` is the two-sided p-value when the ends meet, and f
+        times that of one side when the other end is far away.
+
         Parameters
         ----------
         low, high : float
             Ends of the null, low <= high.
+        fold : float or array of shape (m,), default 1
+            f, at least 1.
 
         Returns
         -------
@@ -199,7 +205,7 @@ class Disparities:
         with np.errstate(divide="ignore", invalid="ignore"):
             width = np.nan_to_num((high - low) / self.se, posinf=np.inf)
             distance = np.maximum(np.fmin(width, far - near), 0.0)
-        p = special.ndtr(-near) + special.ndtr(-near - distance)
+        p = fold * special.ndtr(-near) + (2.0 - fold) * special.ndtr(-near - distance)
         if low <= self.null <= high:
             p = np.maximum(p, self.p_value)
         outside = above | (self.estimate < low)

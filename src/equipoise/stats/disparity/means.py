@@ -388,7 +388,9 @@ class MeanComparison:
         skewness = lone * np.sqrt(self.sides.n_eff)
 
         def least(values: FloatArray, which: BoolArray) -> FloatArray:
-            return np.asarray(np.where(which, values, np.inf).min(axis=-1, initial=np.inf))
+            # Weights that are alike give whole numbers up to rounding.
+            smallest = np.where(which, values, np.inf).min(axis=-1, initial=np.inf)
+            return np.asarray(np.round(smallest, 9))
 
         return UnitCounts(
             n=least(self.sides.n_units, used),

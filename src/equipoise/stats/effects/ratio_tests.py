@@ -69,7 +69,8 @@ class RatioTests:
         Interval
             Arrays of shape (T,).
         """
-        return Interval(*self.source.interval(normal_quantile(confidence_level)))
+        z = normal_quantile(confidence_level)
+        return Interval(*_reaching_zero(self.statistic, self.source.interval(z), z))
 
 
 class RatioLaw(Protocol):
@@ -211,14 +212,7 @@ def ratio_tests(
     if margin is not None:
         above, below = special.ndtr(-law.root(-margin)), special.ndtr(law.root(margin))
         equivalence = adjusted_p_values(np.maximum(above, below), simple)
-    low, high = law.interval(z)
-    # A statistic need not fall all the way to zero and beyond: where the test does not reject zero,
-    # the interval reaches it.
-    kept = np.abs(statistic) <= z
-    low, high = (
-        np.where(kept, np.minimum(low, 0.0), low),
-        np.where(kept, np.maximum(high, 0.0), high),
-    )
+    low, high = _reaching_zero(statistic, law.interval(z), z)
     return RatioTests(
         estimate=law.estimate,
         se=law.se,
@@ -230,6 +224,21 @@ def ratio_tests(
         method=law.method,
         source=law,
         equivalence_p_value=equivalence,
+    )
+
+
+def _reaching_zero(
+    statistic: FloatArray, ends: tuple[FloatArray, FloatArray], z: float
+) -> tuple[FloatArray, FloatArray]:
+    """Let intervals reach zero where its test does not reject it.
+
+    A statistic need not fall all the way to zero and beyond.
+    """
+    low, high = ends
+    kept = np.abs(statistic) <= z
+    return (
+        np.where(kept, np.minimum(low, 0.0), low),
+        np.where(kept, np.maximum(high, 0.0), high),
     )
 
 

@@ -501,6 +501,35 @@ def test_one_sided_claims_of_values_of_unknown_shape_need_more(rng):
     assert both.p_value_raw == pytest.approx(plain.p_value)
 
 
+def test_outside_a_margin_is_never_shown_sooner_than_on_one_side(rng):
+    values = eq.Metric("value", numerator="value")
+    audit = eq.Audit({"value": rng.lognormal(size=25), "g": ["a"] * 25}, group="g")
+
+    def raw(alternative, margin):
+        found = audit.flag(values, reference=5.0, alternative=alternative, margin=margin)
+        return found.findings[0].p_value_raw
+
+    outside = [raw("outside", margin) for margin in (0.0, 0.01, 0.1, 0.5, 2.0)]
+    assert outside == sorted(outside)
+    # With both ends alike it is two-sided; with the other end far away only one side is left.
+    assert outside[0] == pytest.approx(raw("two-sided", 0.0))
+    assert outside[-1] == pytest.approx(raw("less", 2.0), rel=1e-2)
+
+
+def test_what_unknown_shapes_cost_does_not_depend_on_the_unit_of_weights(rng):
+    rows = {"value": rng.lognormal(size=20), "g": ["a"] * 20}
+    found = [
+        eq.Audit(rows | {"w": np.full(20, weight)}, group="g", weight="w", y_true="value").flag(
+            "mean_outcome", reference=2.5, alternative="less"
+        )
+        for weight in (1.0, 0.1, 1 / 3, 7.0)
+    ]
+    # 20 units count threefold; of 20 weights of 0.1 there are 20 but for rounding.
+    for result in found:
+        assert result.findings[0].p_value_raw == pytest.approx(found[0].findings[0].p_value_raw)
+        assert "multiplied by 3" in result.findings[0].notes[-1].message
+
+
 def test_skewed_values_with_nothing_to_borrow_quote_a_measured_rate(rng):
     told, jointly = shape_notes(rng.lognormal(size=100), ["a"] * 100, reference=1.65)
     assert [note.message.count("8% at a nominal 5%") for note in told] == [1]

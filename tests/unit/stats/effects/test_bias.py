@@ -44,6 +44,8 @@ def test_an_interval_reaches_zero_where_the_test_does_not_reject_it():
     assert (found.low, found.high) == ((0.0, -10.0), (10.0, 0.0))
     rejected = ratio_tests(FallingLaw(), z=1.645, adjust="none")
     assert (rejected.low, rejected.high) == ((0.9, -10.0), (10.0, -0.9))
+    low, high = rejected.confidence_interval(0.95)
+    assert (low.tolist(), high.tolist()) == ([0.0, -10.0], [10.0, 0.0])
 
 
 THREE = ((100, 150, 1000), (50, 90, 1000), (200, 280, 1000))
