@@ -58,7 +58,9 @@ def law(sides, coefficients, pooled):
         model = a * s["v"] + (1 - a) * v_pool
         skewness = (a * s["k"] / s["v"] ** 1.5 if s["v"] > 0 else 0.0) + (1 - a) * g_pool
         estimate += c * s["mean"]
-        variance += c**2 * max(s["v"], 0.25 * min(1.0, 20 * s2) * v_pool) * s2
+        rare = 1 + g_pool**2
+        part = max(0.25 * min(1.0, 20 * s2), rare / (rare + 1 / s2))
+        variance += c**2 * max(s["v"], part * v_pool) * s2
         spread += c**2 * model * s2
         third += c**3 * skewness * v_pool**1.5 * s3
         shape += c**2 * v_pool * s2

@@ -23,6 +23,7 @@ LAWS = {
     "zero-inflated": (_zero_inflated, 0.2),
     "t3": (lambda rng, size: rng.standard_t(3, size), 0.0),
     "poisson .4": (lambda rng, size: rng.poisson(0.4, size).astype(float), 0.4),
+    "poisson .05": (lambda rng, size: rng.poisson(0.05, size).astype(float), 0.05),
     "uniform": (lambda rng, size: rng.random(size), 0.5),
     "gamma .6": (lambda rng, size: rng.gamma(0.6, size=size), 0.6),
     "weibull .8": (lambda rng, size: rng.weibull(0.8, size), 1.1330030963193474),

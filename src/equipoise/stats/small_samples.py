@@ -253,12 +253,17 @@ _DEGREE = {
 _LEAST = ("n_units", "n_eff", "df")
 
 
-def side_contrast(sums: UnitSums, shape: Shape) -> Contrast:
+def side_contrast(sums: UnitSums, shape: Shape, *, events: float = 1.0) -> Contrast:
     r"""Mean of a side, with its cumulants.
 
     With h = w / sum of w and :math:`s_k = \sum h^k`, the variance of the mean is
     :math:`v s_2` and its third cumulant :math:`\kappa s_3`, when the means of units have variance v
     and third cumulant :math:`\kappa`. Side and pool share the word in proportion n to 100.
+
+    A side of rare events that happens to have none, or few, is estimated to vary least exactly when
+    its mean is farthest from the truth. One event is expected among about 1 + skewness^2 units; of
+    n effective units a side therefore has at least the part m / (m + n) of the pooled variance, m =
+    `events` (1 + skewness^2).
 
     Parameters
     ----------
@@ -266,6 +271,8 @@ def side_contrast(sums: UnitSums, shape: Shape) -> Contrast:
         Sums of each side.
     shape : Shape
         Of the sides of the same kind; broadcasts against `sums`.
+    events : float, default 1
+        Events that count for the pooled variance beside those of the side.
 
     Returns
     -------
@@ -287,7 +294,9 @@ def side_contrast(sums: UnitSums, shape: Shape) -> Contrast:
     pooled = np.broadcast_to(shape.variance, v.shape)
     model = own * v + (1.0 - own) * pooled
     skewness = own * quotient(third, v**1.5) + (1.0 - own) * shape.skewness
-    floor = _FLOOR * np.minimum(1.0, _FLOOR_UNITS * s2) * shape.variance
+    rare = events * (1.0 + shape.skewness**2) * s2
+    floor = np.maximum(_FLOOR * np.minimum(1.0, _FLOOR_UNITS * s2), rare / (1.0 + rare))
+    floor *= shape.variance
     spread = model * s2
     size = np.maximum(n_eff, 3.01)
     noise = 6.0 * size / ((size - 1.0) * (size - 2.0))

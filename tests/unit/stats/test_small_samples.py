@@ -1,5 +1,7 @@
 """The law of a contrast with few units: by hand, and beside loops over rows."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -76,7 +78,7 @@ def test_pooled_shape_is_the_within_variance_and_unbiased_skewness():
 
 def test_a_side_that_does_not_vary_has_a_quarter_of_the_pooled_variance():
     sides = two_samples(np.full(5, 3.0), Y)
-    shape = pooled_shape(sides)
+    shape = replace(pooled_shape(sides), skewness=np.asarray(0.0))
     side = side_contrast(sides, shape)
     assert_allclose(side.variance[0], 0.25 * shape.variance / 5)
     assert_allclose(side.variance[1], Y.var(ddof=1) / 4)
@@ -84,8 +86,17 @@ def test_a_side_that_does_not_vary_has_a_quarter_of_the_pooled_variance():
 
 def test_the_floor_fades_from_twenty_units_on():
     sides = two_samples(np.full(40, 3.0), Y)
-    shape = pooled_shape(sides)
+    shape = replace(pooled_shape(sides), skewness=np.asarray(0.0))
     assert_allclose(side_contrast(sides, shape).variance[0], 0.125 * shape.variance / 40)
+
+
+def test_a_side_without_rare_events_varies_as_if_one_had_been_seen():
+    """With a skewness of 3 there is one event in ten units: ten of them beside the forty."""
+    sides = two_samples(np.full(40, 3.0), Y)
+    shape = replace(pooled_shape(sides), skewness=np.asarray(-3.0))
+    assert_allclose(side_contrast(sides, shape).variance[0], 0.2 * shape.variance / 40)
+    without = side_contrast(sides, shape, events=0.0)
+    assert_allclose(without.variance[0], 0.125 * shape.variance / 40)
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -71,8 +71,7 @@ class _Doubt(NamedTuple):
     """How far the spread of few units is believed.
 
     The other arm counts in the shape of an arm for `units` times 1 + skewness^2 units, at most for
-    `most`, and for none from `enough` own units on. A side of n units has at least the part
-    m / (m + n) of the variance of its arm, with m `events` times 1 + skewness^2.
+    `most`, and for none from `enough` own units on; `events` as in `side_contrast`.
     """
 
     units: float
@@ -903,8 +902,10 @@ class RelativeRoots:
         level = control.along(_OUTCOME).mean
         observed = self.treated.along(_OUTCOME)
         seen = pooled_shape(observed).expand()
-        implied = side_contrast(control.along(_implied(b)), _doubted(shape, seen))
-        treated = side_contrast(observed[which], _doubted(seen, shape))
+        implied = side_contrast(
+            control.along(_implied(b)), _doubted(shape, seen), events=_VALUES.events
+        )
+        treated = side_contrast(observed[which], _doubted(seen, shape), events=_VALUES.events)
         rest = Contrast.constant(np.zeros(len(b)), se=level * np.sqrt(rest_variance))
         return contrast_law(implied - treated + rest)
 
@@ -1025,10 +1026,7 @@ def arm_sides(arms: UnitSums, *, shape: Shape | None = None, binary: bool = Fals
         pool = _of_events(pool, other)
         other = _mirrored(pool)
     shape = _doubted(pool, other, doubt)
-    sides = side_contrast(arms, shape)
-    units = doubt.events * (1.0 + shape.skewness**2)
-    least = quotient(units, units + arms.n) * shape.variance * np.nan_to_num(arms.share(2))
-    return replace(sides, variance=np.maximum(sides.variance, least))
+    return side_contrast(arms, shape, events=doubt.events)
 
 
 def _mirrored(shape: Shape) -> Shape:
