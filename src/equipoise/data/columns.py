@@ -61,7 +61,10 @@ NAMES = ("cluster", "strata", "time")
 LABELS = ("y_true", "y_pred", "baseline")
 """Roles whose labels may be text that is compared with `positive`."""
 
-NUMBERS = ("y_score", "effect_pred", "propensity", "weight", "count")
+REALS = ("y_score", "effect_pred", "propensity", "weight")
+"""Roles whose numbers need not be whole."""
+
+NUMBERS = (*REALS, "count")
 """Roles whose column must be numeric."""
 
 
@@ -459,6 +462,7 @@ def _csv_words(roles: Roles, text: Sequence[str]) -> "CsvWords":
         coded=frozenset(roles.columns().values()),
         truths=frozenset(name for role, name in roles.columns().items() if role not in named),
         text=frozenset(text),
+        reals=frozenset(name for role, name in roles.columns().items() if role in REALS),
     )
 
 

@@ -39,6 +39,9 @@ NOT_TEXT = "it is not UTF-8 text. Convert it first: `iconv -f latin1 -t utf-8 OL
 LOOKED_AT = 20_480
 """Rows that show which words a column of truth values is written in."""
 
+WHOLE = frozenset({"BIGINT", "HUGEINT"})
+TIMES = frozenset({"TIME", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE"})
+
 CSV_ENDINGS = (".csv", ".tsv", ".txt", ".data", ".csv.gz", ".tsv.gz", ".csv.zst")
 PARQUET_ENDINGS = (".parquet", ".pq")
 
@@ -57,11 +60,14 @@ class CsvWords:
         group whose only label is F is no falsehood.
     text : frozenset of str
         Columns that are text whatever they hold.
+    reals : frozenset of str
+        Columns of real numbers, of which the first may all be whole.
     """
 
     coded: frozenset[str]
     truths: frozenset[str]
     text: frozenset[str] = frozenset()
+    reals: frozenset[str] = frozenset()
 
     def is_word(self, name: str, kind: str) -> bool:
         """Return whether any word of a column is a value."""
@@ -72,6 +78,10 @@ class CsvWords:
         types = dict(found)
         for name, kind in found.items():
             if name in self.text:
+                types[name] = "VARCHAR"
+            elif name in self.reals and kind in WHOLE:
+                types[name] = "DOUBLE"
+            elif kind in TIMES and sample.filter(_is_cut(_quoted(name), kind)).limit(1).fetchall():
                 types[name] = "VARCHAR"
             elif kind == "BOOLEAN" and name not in self.truths:
                 column = _quoted(name)
@@ -175,7 +185,7 @@ def from_arrow(table: Any) -> Any:
     for k, column in enumerate(table.schema):
         if column.type == pa.float16():  # DuckDB has no half precision
             table = table.set_column(k, column.name, table.column(k).cast(pa.float32()))
-        if column.type == pa.duration("ns") and _has_nanoseconds(table.column(k)):
+        if pa.types.is_duration(column.type) and _are_cut(table.column(k)):
             table = table.set_column(k, column.name, table.column(k).cast(pa.int64()))
         kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
         if getattr(kind, "extension_name", "").startswith("pandas."):
@@ -198,12 +208,15 @@ def _in_words(column: Any) -> Any:
     return pa.array(column.to_pandas().astype("string"), from_pandas=True)
 
 
-def _has_nanoseconds(spans: Any) -> bool:
-    """Return whether spans of time would lose digits in DuckDB, which keeps microseconds."""
+def _are_cut(spans: Any) -> bool:
+    """Return whether spans of time would lose digits in DuckDB, or come back with others.
+
+    It keeps microseconds, and gives back nanoseconds in 64 bits: no more than 292 years.
+    """
     import pyarrow as pa
 
     try:
-        spans.cast(pa.duration("us"))
+        spans.cast(pa.duration("us")).cast(pa.duration("ns"))
     except pa.ArrowInvalid:
         return True
     return False
@@ -278,7 +291,9 @@ def _read_csv(reader: Any, files: list[str], path: str, words: CsvWords | None) 
         for name, kind in types.items()
         if kind in formats and _has_two_readings(text, name, formats[kind])
     }
-    if not any(words.is_word(name, kind) for name, kind in types.items()) and types == found:
+    all_seen = len(files) == 1 and len(text.limit(LOOKED_AT + 1)) <= LOOKED_AT
+    is_text = any(words.is_word(name, kind) for name, kind in types.items())
+    if all_seen and not is_text and types == found:
         return relation
     columns = []
     for name, kind in types.items():
@@ -287,9 +302,43 @@ def _read_csv(reader: Any, files: list[str], path: str, words: CsvWords | None) 
             value = f"CASE WHEN {column} NOT IN ({_null_words()}) THEN {column} END"
             if kind in formats:
                 value = f"strptime({value}, '{formats[kind]}')"
-            column = f"CAST({value} AS {kind}) AS {column}"
+            cut = "" if all_seen else _is_cut(column, kind, words.truths)
+            cast = f"CAST({value} AS {kind})"
+            if cut:
+                cast = f"CASE WHEN {cut} THEN {_cut_error(name, kind)} ELSE {cast} END"
+            column = f"{cast} AS {column}"
         columns.append(column)
     return text.project(", ".join(columns))
+
+
+def _is_cut(column: str, kind: str, truths: Collection[str] = ()) -> str:
+    """Return the condition under which a cast of text to a type loses a part of it.
+
+    The types of a file are those of its first rows; DuckDB rounds a later 0.6 to 1, takes the hour
+    from a moment and the zeros from a code, and says nothing.
+    """
+    if kind in WHOLE:
+        number = f"TRY_CAST({column} AS DOUBLE)"
+        point = " OR ".join(f"contains({column}, '{mark}')" for mark in ".eE")
+        zero = f"starts_with({column}, '0') AND NOT contains({column}, '.')"
+        # Most whole numbers of an audit are labels of one digit: the first condition is cheap.
+        return f"strlen({column}) > 1 AND (({point}) AND {number} <> round({number}) OR {zero})"
+    if kind == "DATE":
+        return f"TRY_CAST({column} AS TIMESTAMP) <> TRY_CAST({column} AS DATE)"
+    if kind in TIMES:
+        zone = "" if kind.endswith("ZONE") else "|:[0-9.]+ ?([-+][0-9:]+|Z)$"
+        nanoseconds = "[.][0-9]{6}[0-9]*[1-9]"
+        return f"regexp_matches({column}, '{nanoseconds}{zone}')"
+    if kind == "BOOLEAN" and column not in map(_quoted, truths):
+        return f"lower({column}) NOT IN ('true', 'false') AND {column} NOT IN ({_null_words()})"
+    return ""
+
+
+def _cut_error(name: str, kind: str) -> str:
+    """Return SQL that ends the query with a sentence about a field of a column."""
+    found = f"Column {shown(name)} is {kind} in the first rows, and further down has "
+    remedy = ", which would lose a part. Pass a frame, or a parquet file, where types are known."
+    return f"error({_literal(found)} || left({_quoted(name)}, 40) || {_literal(remedy)})"
 
 
 def _quoted(name: str) -> str:

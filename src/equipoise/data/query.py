@@ -224,7 +224,7 @@ def reason(error: Exception) -> str:
 
     The first line alone often says only where: "CSV Error on Line: 7".
     """
-    told = ADVICE.split(str(error).strip(), maxsplit=1)[0]
+    told = ADVICE.split(str(error).strip(), maxsplit=1)[0].removeprefix("Invalid Input Error: ")
     words = " ".join(told.split())[:LONGEST_REASON].rstrip(". ")
     return f"{words or type(error).__name__}."
 

@@ -572,3 +572,94 @@ def test_rows_of_a_group_that_was_not_there_are_refused():
     engine.execute("INSERT INTO t VALUES ('a9', 1)")
     with pytest.raises(DataError, match="'g=a9' was not there before"):
         answer_of(Rows(declared)).read()
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us"])
+def test_spans_of_thousands_of_years_are_told_apart(unit):
+    values = [2**62, 2**61, 0] if unit == "us" else [2**40, 2**40 + 1, 0]
+    assert numbers(rows_of(values, type=pa.duration(unit))) == numbers(rows_of(values))
+
+
+FIRST = 20_480
+"""Rows of a csv file that show the types of its columns."""
+
+
+def later(values, found, *, column="g"):
+    """A csv file of two columns in which a value comes after those that show the types."""
+    rows = [*(values * FIRST)[:FIRST], found, found, values[0]]
+    other = [0, 1, 1] * (len(rows) // 3 + 1)
+    names = ("g", "p") if column == "g" else ("p", "g")
+    lines = [f"{value},{k}" for value, k in zip(rows, other, strict=False)]
+    return ",".join(names) + "\n" + "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("values", "found", "column"),
+    [
+        (["0", "1"], "0.6", "p"),
+        (["0", "1"], "6E-1", "g"),
+        (["0", "1"], "01", "g"),
+        (["1", "2"], "1e-05", "p"),
+        (["2024-01-01", "2024-01-02"], "2024-01-01 05:00:00", "g"),
+        (["2024-01-01 01:00:00", "2024-01-02 00:00:00"], "2024-01-01 01:00:00.0000001", "g"),
+        (["2024-01-01 01:00:00", "2024-01-02 00:00:00"], "2024-01-01 01:00:00+02", "g"),
+    ],
+)
+def test_a_value_that_the_first_rows_did_not_show_is_not_cut(tmp_path, values, found, column):
+    """DuckDB would round 0.6 to 1, and drop hours, zones and zeros, without a word."""
+    (tmp_path / "t.csv").write_text(later(values, found, column=column))
+    audit = eq.Audit(tmp_path / "t.csv", group="g", y_pred="p")
+    with pytest.raises(DataError, match=f"in the first rows, and further down has {found[:3]}"):
+        audit.disparity("selection_rate")
+
+
+@pytest.mark.parametrize("found", ["yes", "T", "1"])
+def test_a_later_word_is_no_truth_value_of_a_group(tmp_path, found):
+    (tmp_path / "t.csv").write_text(later(["true", "false"], found))
+    with pytest.raises(DataError, match=f"'g' is BOOLEAN .* further down has {found}"):
+        eq.Audit(tmp_path / "t.csv", group="g", y_pred="p").disparity("selection_rate")
+
+
+@pytest.mark.parametrize(
+    ("values", "found", "label"),
+    [
+        (["1", "2"], "3.0", "3"),
+        (["1", "2"], "1e3", "1000"),
+        (["10", "20"], "30", "30"),
+        (["true", "false"], "TRUE", "True"),
+        (["2024-01-01 01:00:00", "2024-01-02"], "2024-01-03 01:00:00.500000000", None),
+    ],
+)
+def test_a_later_value_of_the_same_type_is_read(tmp_path, values, found, label):
+    (tmp_path / "t.csv").write_text(later(values, found))
+    result = eq.Audit(tmp_path / "t.csv", group="g", y_pred="p").disparity("selection_rate")
+    counts = {finding.group: finding.n for finding in result.findings}
+    name = f"g={label or '2024-01-03T01:00:00.500000'}"
+    assert counts[name] == (FIRST // 2 + 3 if label == "True" else 2)
+    assert sum(counts.values()) == FIRST + 3
+
+
+def test_numbers_that_begin_whole_keep_their_fractions(tmp_path):
+    (tmp_path / "t.csv").write_text(later(["0", "1"], "0.6", column="p").replace("p,g", "s,g"))
+    result = eq.Audit(tmp_path / "t.csv", group="g", y_score="s").disparity("mean_score")
+    table = pd.read_csv(tmp_path / "t.csv")
+    gaps = table.groupby("g").s.mean() - table.s.mean()
+    assert [finding.estimate for finding in result.findings] == pytest.approx(gaps.tolist())
+
+
+def test_a_later_file_has_no_say_in_what_a_column_is(tmp_path):
+    for k in range(15):
+        (tmp_path / f"{k:02}.csv").write_text("g,p\n" + "1,0\n2,1\n" * 5)
+    (tmp_path / "15.csv").write_text("g,p\n" + "1.5,0\n2,1\n" * 5)
+    audit = eq.Audit(tmp_path / "*.csv", group="g", y_pred="p")
+    with pytest.raises(DataError, match=r"further down has 1\.5, which would lose a part"):
+        audit.disparity("selection_rate")
+
+
+def test_nanoseconds_of_a_csv_file_are_told_apart(tmp_path):
+    moments = [f"2024-01-01 00:00:00.00000000{k}" for k in range(3)]
+    (tmp_path / "t.csv").write_text(
+        "g,p\n" + "".join(f"{m},{k}\n" for k in (0, 1) for m in moments)
+    )
+    result = eq.Audit(tmp_path / "t.csv", group="g", y_pred="p").disparity("selection_rate")
+    assert [finding.n for finding in result.findings] == [2, 2, 2]
