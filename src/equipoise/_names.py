@@ -4,9 +4,22 @@ import re
 from collections.abc import Iterable
 from typing import Self
 
-__all__ = ["GroupName", "bin_label", "condition", "joined_labels", "label_order"]
+__all__ = [
+    "GroupName",
+    "bin_label",
+    "condition",
+    "joined_labels",
+    "label_order",
+    "printable",
+    "printable_json",
+]
 
 _BIN = re.compile(r"(?P<sign><|>=)?(?P<number>-?\d+(\.\d+)?(e[+-]\d+)?)( to <.*)?")
+
+_UNPRINTABLE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
+)
+"""What moves a cursor, clears a screen or turns the order of letters, and what XML cannot hold."""
 
 _FURTHER = re.compile(r'^"| & .*=', re.DOTALL)
 """What a label would share with a quoted one, or with the next condition."""
@@ -92,3 +105,25 @@ def label_order(label: str) -> tuple[int, float, int, str]:
         return 1, 0.0, 0, label
     side = {"<": -1, None: 0, ">=": 1}[found["sign"]]
     return 0, float(found["number"]), side, label
+
+
+def printable(text: str) -> str:
+    """Replace what would command a terminal, turn what follows around, or break XML.
+
+    Examples
+    --------
+    >>> printable("a" + chr(27) + "[2J")
+    'a�[2J'
+    """
+    return _UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def printable_json(text: str) -> str:
+    r"""Write the same signs as escapes: they stand in strings only.
+
+    Examples
+    --------
+    >>> print(printable_json('["' + chr(155) + '"]'))
+    ["\u009b"]
+    """
+    return _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)

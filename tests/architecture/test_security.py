@@ -55,6 +55,22 @@ def test_downloads_are_https_with_a_checksum():
         assert source.sha256
 
 
+def test_duckdb_is_opened_in_one_place():
+    """What a relation of the user does is the user's; every other is of `data/duckdb.py`."""
+    calls = [
+        (str(path.relative_to(SRC)), node.func.attr)
+        for path in MODULES
+        if "import duckdb\n" in path.read_text(encoding="utf-8")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and getattr(node.func.value, "id", "") == "duckdb"
+    ]
+    opened = [(file, name) for file, name in calls if name not in {"read", "repeated_names"}]
+    assert sorted(set(opened)) == [("data/duckdb.py", "connect"), ("data/frame.py", "from_arrow")]
+    assert opened.count(("data/duckdb.py", "connect")) == 1
+
+
 def test_templates_escape_what_they_print():
     for path in SRC.rglob("*.j2"):
         text = path.read_text(encoding="utf-8")

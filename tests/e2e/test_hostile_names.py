@@ -1,6 +1,7 @@
 """Every question, asked of groups with hostile names, makes a harmless page and picture."""
 
 import io
+import json
 import re
 import warnings
 
@@ -93,3 +94,53 @@ def test_a_browser_runs_none_of_it(browser, results, tmp_path):
     assert browser.violations() == []
     browser.resize(390, 800)
     assert browser.driver.execute_script("return document.documentElement.scrollWidth") <= 390
+
+
+COMMANDS = ["\x1b[2J", "\x1b]0;title\x07", "\x9b2J", "\u202egnirts", "\x7f", "\x08" * 9]
+"""Names that clear a screen, give it a title, or turn around or delete what stands beside them."""
+
+
+@pytest.fixture
+def commanding(tmp_path):
+    """A table and a plan with such names, and a row far below that no number is."""
+    rows = "".join(f"{COMMANDS[k % 6]},{k % 7 % 2}\n" for k in range(300))
+    (tmp_path / "rows.csv").write_text(f"g{COMMANDS[0]},hired\n{rows}")
+    plan = tmp_path / "plan.toml"
+    plan.write_text(
+        '[data]\npath = "rows.csv"\ngroup = "g\\u001b[2J"\ny_pred = "hired"\n'
+        '[report]\ntitle = "\\u001b[2J"\n[labels]\n"g\\u001b[2J.\\u007f" = "\\u009b2J"\n'
+        '[[check]]\nid = "a"\nquestion = "disparity"\nmetric = "selection_rate"\n'
+    )
+    return plan
+
+
+def unprintable(text):
+    return re.findall("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]", text)
+
+
+def test_no_name_commands_a_terminal(run, commanding):
+    folder = commanding.parent
+    files = ["report.html", "results.json", "junit.xml"]
+    outputs = zip(["--output", "--json", "--junit"], files, strict=True)
+    done = run("audit", commanding, *(word for pair in outputs for word in pair), cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert "\N{REPLACEMENT CHARACTER}[2J" in done.stdout
+    whole = run("audit", commanding, "--json", "-", cwd=folder)
+    again = run("report", "results.json", "--output", "again.html", cwd=folder)
+    assert "the seal holds" in again.stderr
+    drafted = run("init", "rows.csv", cwd=folder)
+    assert drafted.returncode == 0
+    told = [text for one in (done, whole, again, drafted) for text in (one.stdout, one.stderr)]
+    told += [(folder / file).read_text(encoding="utf-8") for file in (*files, "again.html")]
+    assert [unprintable(text) for text in told] == [[]] * len(told)
+    groups = {f["group"] for f in json.loads(whole.stdout)["checks"][0]["result"]["findings"]}
+    assert {f"g\x1b[2J={name}" for name in COMMANDS} == groups
+
+
+def test_no_value_in_a_message_commands_a_terminal(run, commanding):
+    with (commanding.parent / "rows.csv").open("a") as rows:
+        rows.write("x,1\n" * 21_000 + "x,\x1b[2J\x9b\n")
+    done = run("audit", commanding, cwd=commanding.parent)
+    assert done.returncode == 2
+    assert "Could not convert string" in done.stderr
+    assert unprintable(done.stdout + done.stderr) == []

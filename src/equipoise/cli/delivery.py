@@ -8,6 +8,7 @@ from pathlib import Path
 
 import typer
 
+from equipoise._names import printable, printable_json
 from equipoise._typing import Engine, FailOn
 from equipoise.audits.disparity.earlier import GapPair
 from equipoise.audits.progress import drawn_on
@@ -93,6 +94,7 @@ def deliver(
     texts: dict[Path, str] = {}
     written = sealed(dossier.to_dict() | {"answer": " ".join(answer(dossier))}, sign)
     results = json.dumps(written, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    results = printable_json(results)
     if json_file is not None and json_file != STDOUT:
         texts[json_file] = results
     if junit is not None:
@@ -105,7 +107,9 @@ def deliver(
     since = "" if grown is None else growth_words(grown, dossier)
     try:
         text = (
-            results if json_file == STDOUT else findings(dossier, quiet=quiet, every=every) + since
+            results
+            if json_file == STDOUT
+            else printable(findings(dossier, quiet=quiet, every=every) + since)
         )
         typer.echo(text, nl=False)
     except ResourceError as error:

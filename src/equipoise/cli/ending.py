@@ -16,6 +16,7 @@ from types import FrameType
 
 import typer
 
+from equipoise._names import printable
 from equipoise._version import __version__
 from equipoise.exceptions import EquipoiseError, ResourceError
 
@@ -89,7 +90,7 @@ def _failed(error: BaseException) -> tuple[int, str]:
 
 
 def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split())
+    return printable(" ".join(str(error).split()))
 
 
 def _details(error: BaseException) -> str:

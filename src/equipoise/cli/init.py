@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from equipoise._names import printable
 from equipoise._typing import Template
 from equipoise.cli.files import check_outputs, write_all
 from equipoise.exceptions import InvalidParameterError
@@ -61,9 +62,9 @@ def init(
     text = draft_text(drafted, path=Path(here).as_posix(), checks=checks)
     write_all({output: text})
     for role, reason in drafted.reasons.items():
-        typer.echo(f"{role} = {drafted.roles[role]}: {reason}", err=True)
+        typer.echo(printable(f"{role} = {drafted.roles[role]}: {reason}"), err=True)
     if drafted.warning:
-        typer.echo(drafted.warning, err=True)
+        typer.echo(printable(drafted.warning), err=True)
     then = "" if "\n[[check]]" in text else "complete it as its comments say, then "
     typer.echo(
         f"wrote {output}; now {then}run: equipoise audit {output} --output report.html", err=True

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
 
+from equipoise._names import printable
 from equipoise._typing import Engine
 from equipoise.cli.files import check_outputs
 from equipoise.exceptions import InvalidParameterError
@@ -116,7 +117,7 @@ def monitor(
         return
     deliver(said[-1].dossier, output, json_file, None, "never", quiet=quiet)
     if json_file != STDOUT:
-        typer.echo(_alarm_words(after, said[-1]), nl=False)
+        typer.echo(printable(_alarm_words(after, said[-1])), nl=False)
     if fail_on == "detected" and after.standing:
         typer.echo(
             "equipoise: gate --fail-on detected tripped by"

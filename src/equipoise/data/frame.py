@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import narwhals as nw
 
 from equipoise._checks import quoted
+from equipoise._names import printable
 from equipoise.exceptions import DataError, InvalidParameterError
 
 if TYPE_CHECKING:
@@ -220,4 +221,4 @@ def _not_distinct(alike: Sequence[str]) -> DataError:
 
 
 def _one_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0].rstrip(".")
+    return printable(str(error).strip().splitlines()[0].rstrip("."))

@@ -15,6 +15,7 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
+from equipoise._names import printable
 from equipoise._typing import AnyArray, FloatArray, IntArray
 from equipoise.data.groups import label_of, unknown_group
 from equipoise.exceptions import (
@@ -225,7 +226,7 @@ def reason(error: Exception) -> str:
     The first line alone often says only where: "CSV Error on Line: 7".
     """
     told = ADVICE.split(str(error).strip(), maxsplit=1)[0].removeprefix("Invalid Input Error: ")
-    words = " ".join(told.split())[:LONGEST_REASON].rstrip(". ")
+    words = printable(" ".join(told.split()))[:LONGEST_REASON].rstrip(". ")
     return f"{words or type(error).__name__}."
 
 

@@ -11,7 +11,11 @@ from equipoise.results.wording import headline, question_words
 
 __all__ = ["markdown", "metadata"]
 
-_SIGNS = str.maketrans({"|": "\\|", "\n": " ", "<": "&lt;", ">": "&gt;"})
+_SIGNS = str.maketrans(
+    {sign: f"\\{sign}" for sign in "\\|[]`*"}
+    | {"\n": " ", "\r": " ", "<": "&lt;", ">": "&gt;", "&": "&amp;"}
+)
+"""What would be a table, a link, code or markup in Markdown."""
 
 
 def markdown(results: Sequence[AuditResult], *, min_cell: int = MIN_CELL) -> str:
@@ -34,9 +38,8 @@ def markdown(results: Sequence[AuditResult], *, min_cell: int = MIN_CELL) -> str
         rows = [
             "| "
             + " | ".join(
-                cell.translate(_SIGNS)
-                for cell in (
-                    finding.group,
+                (
+                    finding.group.translate(_SIGNS),
                     finding.estimand,
                     number(finding.estimate),
                     interval(finding.ci),

@@ -9,6 +9,7 @@ from collections.abc import Collection, Sequence
 from enum import StrEnum
 
 from equipoise._checks import check_option
+from equipoise._names import printable
 from equipoise._typing import FailOn
 from equipoise.exceptions import InvalidParameterError
 from equipoise.plans.dossier import Check
@@ -181,7 +182,7 @@ def junit_xml(
             skipped=str(kinds.count("skipped")),
         )
         suite.extend(cases)
-        ET.SubElement(suite, "system-out").text = formats.printable(wording.headline(check.result))
+        ET.SubElement(suite, "system-out").text = printable(wording.headline(check.result))
     ET.indent(root)
     return ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
 
@@ -196,12 +197,10 @@ def _cases(check: Check, fail_on: FailOn) -> list[ET.Element]:
     if check.result.joint is not None:
         tests.append(("all groups jointly", check.result.joint))
     for name, test in tests:
-        case = ET.Element(
-            "testcase", classname=f"equipoise.{check.id}", name=formats.printable(name)
-        )
+        case = ET.Element("testcase", classname=f"equipoise.{check.id}", name=printable(name))
         tag = _tag(test, check, fail_on)
         if tag:
-            message = formats.printable(_message(test, check.result))
+            message = printable(_message(test, check.result))
             ET.SubElement(case, tag, message=message, type=test.decision.value)
         cases.append(case)
     return cases

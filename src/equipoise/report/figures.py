@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, cast
 
 from markupsafe import Markup
 
+from equipoise._names import printable
 from equipoise.plot.intervals import NARROW
 from equipoise.plot.overview import overview, overview_groups, overview_results
-from equipoise.results.formats import printable
 from equipoise.results.result import AuditResult
 from equipoise.results.wording import finding_words, headline, metric_words, picture_words
 

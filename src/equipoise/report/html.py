@@ -9,7 +9,7 @@ from typing import Any, Literal
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from equipoise._names import GroupName
+from equipoise._names import GroupName, printable
 from equipoise.plans.answer import answer
 from equipoise.plans.dossier import Check, Dossier
 from equipoise.plans.gate import Outcome, outcome
@@ -91,7 +91,7 @@ def html_report(dossier: Dossier) -> str:
     environment.filters |= {"number": formats.number, "p_value": formats.p_value}
     script, style = _asset("report.js"), _asset("report.css")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return environment.get_template("report.html.j2").render(
+    page = environment.get_template("report.html.j2").render(
         dossier=dossier,
         sections=[(section, [_view(c) for c in checks]) for section, checks in sections(dossier)],
         multiplicity=wording.multiplicity_words(
@@ -105,6 +105,7 @@ def html_report(dossier: Dossier) -> str:
         style=Markup(style),  # noqa: S704  (ours)
         script_hash=digest,
     )
+    return printable(page)
 
 
 def _asset(name: str) -> str:

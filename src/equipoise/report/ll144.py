@@ -120,7 +120,8 @@ class BiasAuditTables:
         writer.writerow(("Table", "Over it", "Category", *self.columns))
         for table in self.tables:
             for span, row in zip(table.spans, table.rows, strict=True):
-                writer.writerow((table.heading, span, *row))
+                name, *cells = row
+                writer.writerow((table.heading, *map(_not_a_formula, (span, name)), *cells))
         return buffer.getvalue()
 
     def html(self) -> str:
@@ -325,6 +326,11 @@ def _reading(ratio: float | None, high: float | None) -> str:
         return "not compared"
     lower = high is not None and high < 1.0
     return "shown lower than the highest" if lower else "not shown lower than the highest"
+
+
+def _not_a_formula(name: str) -> str:
+    """Write a name so that a spreadsheet does not run it."""
+    return f"'{name}" if name.startswith(("=", "+", "-", "@", "\t", "\r")) else name
 
 
 def _interval(low: float | None, high: float | None, decimals: int) -> str:

@@ -14,7 +14,6 @@ __all__ = [
     "listed",
     "number",
     "p_value",
-    "printable",
     "short_points",
     "shortened",
     "with_article",
@@ -75,16 +74,6 @@ def shortened(name: str, width: int = 60) -> str:
     """
     end = (width - 1) // 3
     return name if len(name) <= width else f"{name[: width - 1 - end]}…{name[-end:]}"
-
-
-def printable(text: str) -> str:
-    """Replace what XML cannot hold: control characters and lone surrogates."""
-    return "".join(
-        letter
-        if letter in "\t\n" or (letter >= " " and not "\ud800" <= letter <= "\udfff")
-        else "�"
-        for letter in text
-    )
 
 
 def count(finding: Finding) -> str:

@@ -12,7 +12,7 @@ from io import StringIO
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from equipoise._names import GroupName, label_order
+from equipoise._names import GroupName, label_order, printable
 from equipoise.results.finding import Decision, Finding, Note
 from equipoise.results.formats import (
     count,
@@ -22,7 +22,6 @@ from equipoise.results.formats import (
     joint_line,
     number,
     p_value,
-    printable,
     short_points,
 )
 from equipoise.results.sentences import share

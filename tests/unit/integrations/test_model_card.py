@@ -27,6 +27,14 @@ def test_the_section_has_a_sentence_and_a_row_for_each_group():
     assert text.count("withheld") == 2
 
 
+def test_a_name_is_no_link_no_code_and_no_row():
+    name = "[x](http://a.b)`rm` *b* \\| c &lt;\r\n| d"
+    text = markdown([result(findings=[people(name, 900)])])
+    row = next(line for line in text.splitlines() if line.startswith("| race="))
+    assert "\\[x\\](http" in row
+    assert "\\`rm\\` \\*b\\* \\\\\\| c &amp;lt;  \\| d | fpr difference |" in row
+
+
 def test_the_metadata_is_that_of_a_model_index():
     (entry,) = metadata([AUDIT], model="m", dataset="d")["model-index"]
     assert entry["name"] == "m"

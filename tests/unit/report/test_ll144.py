@@ -237,6 +237,16 @@ def test_csv_has_the_scored_example_whole(scored):
     assert [row["Over it"] for row in rows[9:]] == SPANS
 
 
+def test_a_name_in_the_csv_is_no_formula():
+    names = ["=1+1", "+x", "-x", "@SUM(1)", "White"]
+    rows = {"sex": ["Male", "Female"] * 50, "race": names * 20, "selected": [0, 1, 1, 0] * 25}
+    audit = eq.Audit(rows, group=["sex", "race"], y_pred="selected")
+    result = audit.impact_ratios(min_share=0.0, companions=False)
+    table = bias_audit_tables(result, sex="sex", race="race").csv()
+    found = {row["Category"] for row in csv.DictReader(io.StringIO(table))}
+    assert found == {"'=1+1", "'+x", "'-x", "'@SUM(1)", "White", "Male", "Female"}
+
+
 def test_html_has_the_scored_example_whole(scored):
     page = bias_audit_tables(scored, sex="sex", race="race").html()
     tables = re.findall(r"<caption>(.*?)</caption>.*?<tbody>(.*?)</tbody>", page)
