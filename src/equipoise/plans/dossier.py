@@ -1,6 +1,7 @@
 """Everything one plan produced: the answers, and what is needed to repeat them."""
 
 import json
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -189,10 +190,19 @@ def load(path: str | Path) -> Dossier:
     return Dossier.from_dict(read_results(path))
 
 
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of JSON; of a key that is there twice, readers differ in what it says."""
+    record = dict(pairs)
+    if len(record) < len(pairs):
+        key = next(name for name, times in Counter(name for name, _ in pairs).items() if times > 1)
+        raise ValueError(f"the key {key!r} is there twice")
+    return record
+
+
 def read_results(path: str | Path) -> Any:
     """Read a file of results as JSON; raise if there is none."""
     try:
-        return json.loads(Path(path).read_text(encoding="utf-8"))
+        return json.loads(Path(path).read_text(encoding="utf-8"), object_pairs_hook=_once)
     except FileNotFoundError as error:
         raise InvalidParameterError(
             f"Results {str(path)!r} not found. `equipoise audit PLAN.toml --json FILE` writes them."

@@ -1,6 +1,6 @@
 """Seals of results: hashes that show whether a file was edited, and who signed it.
 
-A hash is the SHA-256 of JSON with sorted keys, no spaces and numbers as they were written. Anybody
+A hash is the SHA-256 of JSON with sorted keys, no spaces and numbers as Python writes them. Anybody
 can compute it, so that it shows an accident or a careless edit; a signature (Ed25519 [1]_) with a
 key of the auditor's shows a careful one too.
 
@@ -153,8 +153,10 @@ def _signed(seal: dict[str, Any], hashes: dict[str, str]) -> bool:
             "These results are signed; to check it, install `equipoise[sign]`."
         ) from error
     try:
-        public = Ed25519PublicKey.from_public_bytes(base64.b64decode(seal["public_key"]))
-        public.verify(base64.b64decode(seal["signature"]), _canonical(hashes))
+        # Without `validate` signs that are no base64 would be left out, and printed with the key.
+        public = base64.b64decode(seal["public_key"], validate=True)
+        signature = base64.b64decode(seal["signature"], validate=True)
+        Ed25519PublicKey.from_public_bytes(public).verify(signature, _canonical(hashes))
     except (InvalidSignature, KeyError, ValueError, TypeError):
         return False
     return True

@@ -3,6 +3,7 @@
 import builtins
 import copy
 import json
+import math
 from functools import reduce
 
 import pytest
@@ -15,7 +16,7 @@ from equipoise.exceptions import EquipoiseError, InvalidParameterError, MissingD
 from equipoise.plans.dossier import Dossier, read_results
 from equipoise.plans.seal import check_seal, sealed
 from equipoise.report.html import html_report
-from support.specimens import dossier
+from support.specimens import check, dossier, finding, result
 
 RECORD = {
     "plan": "[data]",
@@ -76,6 +77,87 @@ def test_a_signature_shows_an_edit_with_a_new_seal(tmp_path):
     assert check_seal(forged).edited == ("signature",)
     broken = record | {"seal": record["seal"] | {"public_key": "?"}}
     assert check_seal(broken).edited == ("signature",)
+
+
+def leaves(value, way=()):
+    """Every place of a record that holds no further ones, and every key."""
+    parts = value.items() if isinstance(value, dict) else enumerate(value)
+    for name, part in parts:
+        yield (*way, name)
+        if isinstance(part, (dict, list)):
+            yield from leaves(part, (*way, name))
+
+
+def other(value):
+    """Another value, as near as one can be."""
+    if isinstance(value, bool) or value is None:
+        return not value
+    if isinstance(value, float):
+        return math.nextafter(value, math.inf)
+    return value + 1 if isinstance(value, int) else f"{value} "
+
+
+@pytest.mark.parametrize("signed", [False, True])
+def test_an_edit_of_any_field_is_seen(tmp_path, signed):
+    findings = [finding("g=a", 0.12, 0.1, 0.2, n=900), finding("g=b", -0.1, -0.2, 0.0, n=40)]
+    whole = dossier(check("gaps", result(findings=findings))).to_dict() | {"answer": "Nothing."}
+    record = again(sealed(whole, written_key(tmp_path) if signed else None))
+    places = [way for way in leaves(record) if way[0] != "seal"]
+    assert len(places) > 80
+    for *way, last in places:
+        for removes in (False, True):
+            edited = copy.deepcopy(record)
+            part = reduce(lambda inner, name: inner[name], way, edited)
+            if removes:
+                del part[last]
+            else:
+                part[last] = other(part[last])
+            assert check_seal(edited).edited, (way, last, removes)
+
+
+def test_an_edit_of_a_signed_seal_is_seen(tmp_path):
+    record = again(sealed(RECORD, written_key(tmp_path)))
+    for name in ("data", "plan", "findings", "signature", "public_key"):
+        changed = record["seal"] | {name: f"{record['seal'][name]}\x1b "}
+        assert check_seal(record | {"seal": changed}).edited, name
+    for name in ("signature", "public_key"):
+        rest = {key: value for key, value in record["seal"].items() if key != name}
+        assert check_seal(record | {"seal": rest}).edited == ("signature",)
+
+
+def test_the_seal_of_another_file_does_not_hold(tmp_path):
+    key = written_key(tmp_path)
+    first, second = again(sealed(RECORD, key)), again(sealed(RECORD | {"title": "B"}, key))
+    assert check_seal(first | {"seal": second["seal"]}).edited == ("findings", "signature")
+
+
+def test_results_signed_anew_name_the_other_key(tmp_path):
+    """What only a reader who knows the key can see: it is told."""
+    (tmp_path / "other").mkdir()
+    record = again(sealed(RECORD, written_key(tmp_path)))
+    forged = again(sealed(RECORD | {"title": "Another"}, written_key(tmp_path / "other")))
+    assert check_seal(forged).edited == ()
+    assert check_seal(forged).signer != check_seal(record).signer
+    assert check_seal(forged).signer in check_seal(forged).words
+
+
+@pytest.mark.parametrize(
+    ("spelled", "edited"), [("1.2e1", ()), ("12.00", ()), ("12", ("findings",))]
+)
+def test_another_spelling_of_a_number_is_the_number(tmp_path, spelled, edited):
+    text = json.dumps(sealed({"checks": [12.0]})).replace("12.0]", f"{spelled}]")
+    (tmp_path / "r.json").write_text(text)
+    assert check_seal(read_results(tmp_path / "r.json")).edited == edited
+
+
+def test_a_key_that_is_there_twice_is_refused(tmp_path):
+    """Readers differ in which of the two they take, and the seal holds for one."""
+    text = json.dumps(sealed(RECORD)).replace('"p_value":', '"p_value": 0.9, "p_value":')
+    (tmp_path / "r.json").write_text(text)
+    with pytest.raises(
+        InvalidParameterError, match="is not JSON: the key 'p_value' is there twice"
+    ):
+        read_results(tmp_path / "r.json")
 
 
 def test_keys_of_another_kind_are_refused(tmp_path):
