@@ -179,8 +179,8 @@ class Disparities:
         :math:`\Phi(-b) + \Phi(-b - d)`: the second term is the chance of leaving on the other
         side. Without it, as in Theorem 8 of [1]_, the size reaches twice the nominal level for
         narrow intervals. The distance is the smaller of that in standard errors and that of the
-        roots. Never below the two-sided p-value of a null inside, `null`: whoever rejects
-        "between" rejects each of its points.
+        roots. Never below the two-sided p-value of `null` where that lies between the ends:
+        whoever rejects "between" rejects each of its points, and an inner one on two sides.
 
         Where p-values of one side count several fold, so does this one as far as it is one-sided:
         :math:`f \Phi(-b) + (2 - f) \Phi(-b - d)` is the two-sided p-value when the ends meet, and f
@@ -206,7 +206,7 @@ class Disparities:
             width = np.nan_to_num((high - low) / self.se, posinf=np.inf)
             distance = np.maximum(np.fmin(width, far - near), 0.0)
         p = fold * special.ndtr(-near) + (2.0 - fold) * special.ndtr(-near - distance)
-        if low <= self.null <= high:
+        if low < self.null < high or low == self.null == high:
             p = np.maximum(p, self.p_value)
         outside = above | (self.estimate < low)
         return np.where(self.tested, np.where(outside, np.minimum(p, 1.0), 1.0), np.nan)
