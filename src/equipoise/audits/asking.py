@@ -9,6 +9,7 @@ its own question only.
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import replace
 from functools import wraps
+from inspect import signature
 from threading import RLock
 from typing import Any, ParamSpec, TypeAlias, TypeVar
 
@@ -62,6 +63,9 @@ def question_method(
     def method(*args: _Options.args, **options: _Options.kwargs) -> _Result:
         return ask(worded(*args, **options))
 
+    # Help and editors show what a caller gets, not the generator behind it.
+    asked = signature(question).replace(return_annotation=AuditResult)
+    method.__signature__ = asked  # type: ignore[attr-defined]
     return method
 
 

@@ -1,6 +1,7 @@
 """Questions that are asked together are answered from one scan, each as if asked alone."""
 
 import copy
+import inspect
 from dataclasses import replace
 
 import narwhals as nw
@@ -12,7 +13,7 @@ import equipoise as eq
 from equipoise.audits.asking import ask, ask_all, declare
 from equipoise.data.table import Quantity
 from equipoise.exceptions import DataError, MissingValuesError, NotBinaryError
-from equipoise.results.question import find_question
+from equipoise.results.question import find_question, questions
 from support.engines import on_engine
 from support.soundness import differences
 
@@ -295,3 +296,10 @@ def test_threads_may_ask_one_audit():
     with ThreadPoolExecutor(6) as pool:
         found = list(pool.map(audit.disparity, metrics))
     assert [str(result) for result in found] == [str(audit.disparity(name)) for name in metrics]
+
+
+def test_the_signature_of_a_method_says_what_a_caller_gets():
+    for name in questions():
+        shown = inspect.signature(getattr(eq.Audit, name))
+        assert shown.return_annotation is eq.AuditResult
+        assert next(iter(shown.parameters)) == "self"
