@@ -49,7 +49,10 @@ def test_init_says_what_a_plan_lacks(run, tmp_path):
     (tmp_path / "people.csv").write_text("F,30,1\nM,40,0\nM,50,1\n" * 20)
     done = run("init", "people.csv", "--force", cwd=tmp_path)
     assert done.returncode == 0
-    assert "The first line looks like a row of data (F, 30, 1)" in done.stderr
+    assert "The first line is a row of data, so the columns are called column_1 to" in done.stderr
+    names = 'names = [\n  "column_1", "column_2", "column_3"\n]'
+    assert names in (tmp_path / "audit.toml").read_text(encoding="utf-8")
+    assert run("audit", "audit.toml", cwd=tmp_path).returncode == 0
 
 
 def test_a_line_that_is_cut_off_is_named_in_a_packed_file_too(run, tmp_path):
@@ -284,8 +287,13 @@ def test_an_unreadable_file_is_named(run, tmp_path):
 )
 def test_a_file_that_is_no_table_is_named_with_the_reason(run, tmp_path, content, reason):
     (tmp_path / "loans.csv").write_bytes(content)
-    assert reason in complaint(run("init", "loans.csv", cwd=tmp_path))
-    assert not (tmp_path / "audit.toml").exists()
+    told = complaint(run("init", "loans.csv", cwd=tmp_path))
+    assert reason in told
+    assert "audit.toml holds a plan to complete." in told
+    plan = (tmp_path / "audit.toml").read_text(encoding="utf-8")
+    assert reason in " ".join(plan.replace("\n# ", " ").split())
+    assert "question = " in plan
+    complaint(run("audit", "audit.toml", cwd=tmp_path))
 
 
 @pytest.mark.parametrize("option", ["--output", "--json", "--junit"])

@@ -6,7 +6,7 @@ import gzip
 import pandas as pd
 import pytest
 
-from equipoise.data.profile import profile
+from equipoise.data.profile import profile, read_layout
 from equipoise.plans.answer import answer
 from equipoise.plans.draft import draft, draft_text
 from equipoise.plans.plan import parse_plan
@@ -74,7 +74,7 @@ TABLES = {
         "group": ["history_segment", "zip_code", "channel"],
         "y_score": None,
     },
-    "insteval_ratings.csv.gz": {"y_true": "y", "group": ["studage"], "cluster": None},
+    "insteval_ratings.csv.gz": {"y_true": "y", "group": ["studage"], "cluster": "s"},
     "nlswork_panel.csv.gz": {
         "y_true": "union",
         "cluster": "idcode",
@@ -130,6 +130,25 @@ TABLES = {
         "group": ["personal_status_sex", "age", "foreign_worker"],
     },
 }
+WITHOUT_NAMES = {
+    "adult.data": {
+        "y_true": "column_15",
+        "positive": ">50K",
+        "group": ["column_9", "column_10"],
+        "favourable": None,
+    },
+    "adult.test": {
+        "y_true": "column_15",
+        "positive": ">50K.",
+        "group": ["column_9", "column_10"],
+    },
+    "communities.data": {"y_true": "column_128", "group": None},
+    "german.data": {"y_true": "column_21", "group": None},
+    "processed.cleveland.data": {"y_true": "column_14", "group": None},
+}
+"""Files as they are: the first line is a row."""
+ROWS = {"adult.data": 32_561, "adult.test": 16_281, "communities.data": 1_994}
+ROWS |= {"german.data": 1_000, "processed.cleveland.data": 303}
 HEADERS = {"adult.data": ADULT, "processed.cleveland.data": HEART, "german.data": GERMAN}
 
 
@@ -167,6 +186,24 @@ def test_every_table_has_a_plan_with_the_right_roles(name, table):
     assert [check.id for check in dossier.checks] == [check.id for check in plan.checks]
     assert not dossier.failed
     assert 2 <= len(answer(dossier)) <= 6
+
+
+@pytest.mark.parametrize("name", sorted(WITHOUT_NAMES))
+def test_a_table_without_names_loses_no_row_and_says_what_to_write(name, data_file):
+    path = str(data_file(name))
+    columns = profile(path)
+    drafted = draft(columns, read_layout(path))
+    expected = WITHOUT_NAMES[name]
+    assert {role: drafted.roles.get(role) for role in expected} == expected
+    assert columns[0].n == ROWS[name]
+    text = draft_text(drafted, path=path)
+    assert "The first line is a row of data" in " ".join(text.split("\n# "))
+    if "group" not in drafted.roles:
+        assert "Complete the roles above" in text
+        return
+    dossier = execute(parse_plan(text))
+    assert not dossier.failed
+    assert dossier.data["rows"] == ROWS[name]
 
 
 @pytest.mark.parametrize(("name", "good", "bad"), [("Risk", "good", "bad"), ("credit_risk", 1, 2)])

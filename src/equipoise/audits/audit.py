@@ -88,6 +88,12 @@ class Audit:
         What to do with rows in which a column that a question uses is missing.
     bins : mapping of str to list of float, optional
         Cut points for numeric group columns.
+    names : list of str, optional
+        Names of the columns of a csv file that has none in its first line, or in the place of
+        those. Without them such columns are ``column_1``, ``column_2`` and so on.
+    header : bool, optional
+        Whether the first line of a csv file has the names of its columns; by default it has,
+        unless it looks like the rows below it.
     engine : {"duckdb", "spark"}
         What reads a path.
 
@@ -122,6 +128,8 @@ class Audit:
         favourable: object = None,
         missing: Missing = "raise",
         bins: Mapping[str, Sequence[float]] | None = None,
+        names: Sequence[str] | None = None,
+        header: bool | None = None,
         engine: str = "duckdb",
     ) -> None:
         if not isinstance(effect_pred, (str, Mapping, type(None))):
@@ -148,6 +156,8 @@ class Audit:
             favourable=favourable,
             missing=missing,
             bins=bins or {},
+            names=names or (),  # type: ignore[arg-type]
+            header=header,
         )
         self.table = Table(data, roles, engine=engine)
         self.effect_preds: dict[str, str] = {}

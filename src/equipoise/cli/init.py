@@ -10,10 +10,10 @@ import typer
 from equipoise._names import printable
 from equipoise._typing import Template
 from equipoise.cli.files import check_outputs, write_all
-from equipoise.exceptions import InvalidParameterError
+from equipoise.exceptions import DataError, InvalidParameterError
 
 if TYPE_CHECKING:
-    from equipoise.plans.draft import Draft
+    from equipoise.plans.draft import Draft as Drafted
 
 __all__ = ["init"]
 
@@ -45,21 +45,28 @@ def init(
 ) -> None:
     """Look at a table, guess the roles of its columns, write a plan."""
     from equipoise.data.fingerprint import sources
-    from equipoise.data.profile import profile
-    from equipoise.plans.draft import draft, draft_text, give_favourable
+    from equipoise.data.profile import profile, read_layout
+    from equipoise.plans.draft import Draft, draft, draft_text, give_favourable
 
     check_outputs(output, inputs={"the data": sources(data)})
     if output.exists() and not force:
         raise InvalidParameterError(
             f"{str(output)!r} exists. Pass `--force` to replace it, or another `--output`."
         )
-    columns = profile(data)
-    drafted = draft(columns)
+    here = os.path.relpath(data, output.parent) if not os.path.isabs(data) else data  # noqa: PTH117
+    path = Path(here).as_posix()
+    try:
+        columns = profile(data)
+        drafted = draft(columns, read_layout(data))
+    except DataError as error:
+        if not sources(data):
+            raise
+        write_all({output: draft_text(Draft(warning=str(error)), path=path)})
+        raise DataError(f"{error} {output} holds a plan to complete.") from error
     if favourable is not None:
         give_favourable(drafted, columns, favourable)
     checks = None if template is None else template_checks(template, drafted)
-    here = os.path.relpath(data, output.parent) if not os.path.isabs(data) else data  # noqa: PTH117
-    text = draft_text(drafted, path=Path(here).as_posix(), checks=checks)
+    text = draft_text(drafted, path=path, checks=checks)
     write_all({output: text})
     for role, reason in drafted.reasons.items():
         typer.echo(printable(f"{role} = {drafted.roles[role]}: {reason}"), err=True)
@@ -71,7 +78,7 @@ def init(
     )
 
 
-def template_checks(name: Template, drafted: "Draft") -> str:
+def template_checks(name: Template, drafted: "Drafted") -> str:
     """Return the questions of a shipped plan, once the draft has the roles that they need."""
     if name == "lending":
         # A candidate uses no identifier, no protected attribute and not the audited score.
@@ -99,7 +106,7 @@ def template_checks(name: Template, drafted: "Draft") -> str:
     return asked if drafted.roles.get("features", True) else _without_candidates(asked, drafted)
 
 
-def _without_candidates(text: str, drafted: "Draft") -> str:
+def _without_candidates(text: str, drafted: "Drafted") -> str:
     """Leave out the questions that build an alternative: there is nothing to build it from."""
     del drafted.roles["features"], drafted.reasons["features"]
     kept = [part for part in text.split("\n\n") if "candidate = " not in part]
@@ -110,7 +117,7 @@ def _without_candidates(text: str, drafted: "Draft") -> str:
     )
 
 
-def _selected_is_favourable(drafted: "Draft") -> None:
+def _selected_is_favourable(drafted: "Drafted") -> None:
     """Let the good decision be the one that counts as 1, as the questions of a rule take it."""
     good = drafted.roles["favourable"]
     if good == drafted.roles.get("positive", 1):

@@ -11,6 +11,7 @@ from equipoise._checks import LARGEST, nearest, quoted
 from equipoise._names import bin_label
 from equipoise.data.frame import has_nan, open_frame
 from equipoise.data.groups import label_of
+from equipoise.data.layout import FIRST
 from equipoise.data.query import collect, fetch, listed
 from equipoise.data.roles import Roles
 from equipoise.exceptions import (
@@ -236,9 +237,13 @@ class RoleColumns:
     def check_column(self, column: str) -> None:
         """Raise unless the table has the column, of a type that audits can use."""
         if not isinstance(column, str) or column not in self.schema:
+            made_up = self.source is not None and not self.roles.names and FIRST in self.schema
+            why = (
+                " The file has no line of names: give them in `names`, or write one above the rows."
+            )
             raise ColumnNotFoundError(
                 f"Column {column!r} not found.{nearest(str(column), self.schema)}"
-                f" Columns: {quoted(self.schema)}."
+                f" Columns: {quoted(self.schema)}.{why if made_up else ''}"
             )
         if column in KEPT_NAMES:
             raise DataError(
@@ -463,6 +468,8 @@ def _csv_words(roles: Roles, text: Sequence[str]) -> "CsvWords":
         truths=frozenset(name for role, name in roles.columns().items() if role not in named),
         text=frozenset(text),
         reals=frozenset(name for role, name in roles.columns().items() if role in REALS),
+        header=roles.header,
+        names=roles.names,
     )
 
 

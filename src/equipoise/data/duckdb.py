@@ -8,7 +8,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from secrets import token_hex
@@ -16,6 +16,7 @@ from typing import Any
 
 from equipoise._checks import shown
 from equipoise.data.fingerprint import sources
+from equipoise.data.layout import LINES, Layout, find_layout
 from equipoise.data.query import engine_error, reason
 from equipoise.exceptions import DataError, ResourceError
 
@@ -35,6 +36,9 @@ __all__ = [
 NULL_WORDS = ["", "NA", "N/A", "NaN", "nan", "NULL", "null", "None"]
 
 NOT_TEXT = "it is not UTF-8 text. Convert it first: `iconv -f latin1 -t utf-8 OLD > NEW`."
+
+MOST_BYTES = 1_000_000
+"""Of a csv file, that show how it is to be read."""
 
 LOOKED_AT = 20_480
 """Rows that show which words a column of truth values is written in."""
@@ -62,12 +66,18 @@ class CsvWords:
         Columns that are text whatever they hold.
     reals : frozenset of str
         Columns of real numbers, of which the first may all be whole.
+    header : bool, optional
+        Whether the first line has the names of the columns; by default it is looked at.
+    names : tuple of str
+        Names of the columns, in the place of those of the file; empty to take these.
     """
 
-    coded: frozenset[str]
-    truths: frozenset[str]
+    coded: frozenset[str] = frozenset()
+    truths: frozenset[str] = frozenset()
     text: frozenset[str] = frozenset()
     reals: frozenset[str] = frozenset()
+    header: bool | None = None
+    names: tuple[str, ...] = ()
 
     def is_word(self, name: str, kind: str) -> bool:
         """Return whether any word of a column is a value."""
@@ -264,25 +274,23 @@ def read(path: str, *, words: CsvWords | None = None) -> Any:
             raise DataError(f"Cannot read {shown(path)}: {uneven}.")
         raise DataError(
             f"{shown(path)} has a single column {shown(relation.columns[0])}; the delimiter must be"
-            " a comma, a tab, a semicolon or a bar."
+            " a comma, a tab, a semicolon, a bar or one blank."
         )
     return relation
 
 
 def _read_csv(reader: Any, files: list[str], path: str, words: CsvWords | None) -> Any:
-    headers = csv_headers(reader, files)
+    layout = csv_layout(files, path, words)
+    headers = csv_headers(reader, files, layout)
     by_name = len({tuple(header) for header in headers.values()}) > 1
     _check_headers(headers, path)
-    marks = _doubled_quotes(reader, files[0])
-    relation = reader.read_csv(
-        files, na_values=NULL_WORDS, header=True, union_by_name=by_name, **marks
-    )
+    marks = _marks(layout)
+    relation = reader.read_csv(files, na_values=NULL_WORDS, union_by_name=by_name, **marks)
     if words is None:
-        return relation
+        return _without_blanks(relation, layout)
     # The reader knows one list of words for all columns: read text, and cast what is not.
-    text = reader.read_csv(
-        files, na_values=[""], header=True, union_by_name=by_name, all_varchar=True, **marks
-    )
+    text = reader.read_csv(files, na_values=[""], union_by_name=by_name, all_varchar=True, **marks)
+    relation, text = _without_blanks(relation, layout), _without_blanks(text, layout)
     found = dict(zip(relation.columns, map(str, relation.types), strict=True))
     types = words.types(found, text.limit(LOOKED_AT))
     formats = _time_formats(reader, files[0], types)
@@ -341,24 +349,86 @@ def _cut_error(name: str, kind: str) -> str:
     return f"error({_literal(found)} || left({_quoted(name)}, 40) || {_literal(remedy)})"
 
 
+def csv_layout(files: Sequence[str], path: str, words: CsvWords | None = None) -> Layout:
+    """Return how csv files are read: the separator of the first, and the names of the columns.
+
+    Raises
+    ------
+    DataError
+        If some files have a line of names and others have none, or `words` has other names than
+        there are columns.
+    """
+    words = words or CsvWords()
+    header = False if words.names and words.header is None else words.header
+    found = {file: _layout_of(file, header) for file in files}
+    first, *others = found.values()
+    for file, other in zip(files[1:], others, strict=True):
+        if bool(other.names) != bool(first.names):
+            known, unknown = (file, files[0]) if first.names else (files[0], file)
+            raise DataError(
+                f"The files of {path!r} differ: {Path(known).name!r} has a line of names,"
+                f" {Path(unknown).name!r} has none. Write one into each, or say `header = true` or"
+                " `false` if they do not differ."
+            )
+    if words.names and first.names and len(words.names) != len(first.names):
+        raise DataError(
+            f"`names` has {len(words.names)} names; {shown(path)} has {len(first.names)} columns."
+        )
+    return replace(first, names=words.names or first.names, named=not first.names)
+
+
+def _layout_of(file: str, header: bool | None) -> Layout:
+    import pyarrow as pa
+
+    with pa.input_stream(file, compression="detect") as stream:
+        text = stream.read(MOST_BYTES).decode("utf-8-sig", errors="replace")
+    lines = text.splitlines(keepends=True)
+    if len(text) == MOST_BYTES:  # the last line may be cut
+        del lines[1:][-1:]
+    ((separator, quote, escape),) = (
+        connection(file)
+        .execute("SELECT Delimiter, Quote, Escape FROM sniff_csv(?, nullstr=?)", [file, NULL_WORDS])
+        .fetchall()
+    )
+    layout = find_layout(
+        lines[:LINES],
+        separator=separator,
+        missing=frozenset({*NULL_WORDS, "?"}),
+        header=header,
+    )
+    # The reader guesses from a sample; a field such as ``"Mfg ""ID"" Removed"`` far below it would
+    # otherwise end the file as an unterminated quote.
+    doubled = quote == '"' and escape != "\\" and layout.separator == separator
+    return replace(layout, doubled=doubled)
+
+
+def _marks(layout: Layout) -> dict[str, Any]:
+    """Return what DuckDB must be told of a layout."""
+    names = {"names": list(layout.names)} if layout.names else {}
+    blank = {"sep": " "} if layout.separator == " " else {}
+    quotes = {"quotechar": '"', "escapechar": '"'} if layout.doubled else {}
+    above = {"skiprows": len(layout.skipped)} if layout.skipped else {}
+    return {"header": layout.named, **names, **blank, **quotes, **above}
+
+
+def _without_blanks(relation: Any, layout: Layout) -> Any:
+    """Take the blank after a separator from the words behind it."""
+    if not layout.spaced:
+        return relation
+    kinds = zip(relation.columns, map(str, relation.types), strict=True)
+    columns = [
+        f"ltrim({name}) AS {name}" if kind == "VARCHAR" else name
+        for name, kind in ((_quoted(name), kind) for name, kind in kinds)
+    ]
+    return relation.project(", ".join(columns))
+
+
 def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
 def _null_words() -> str:
     return ", ".join(map(_literal, NULL_WORDS))
-
-
-def _doubled_quotes(reader: Any, file: str) -> dict[str, str]:
-    """Say that a quote inside quotes is doubled, where the first rows have no such quote.
-
-    The reader guesses from a sample; a field such as ``"Mfg ""ID"" Removed"`` far below it would
-    otherwise end the file as an unterminated quote.
-    """
-    ((quote, escape),) = reader.execute(
-        "SELECT Quote, Escape FROM sniff_csv(?, nullstr=?)", [file, NULL_WORDS]
-    ).fetchall()
-    return {"quotechar": '"', "escapechar": '"'} if quote == '"' and escape != "\\" else {}
 
 
 def _time_formats(reader: Any, file: str, types: Mapping[str, str]) -> dict[str, str]:
@@ -387,14 +457,16 @@ def _has_two_readings(text: Any, name: str, form: str) -> bool:
     return "%y" in form or not other.limit(1).fetchall()
 
 
-def csv_headers(reader: Any, files: list[str]) -> dict[str, list[str]]:
+def csv_headers(reader: Any, files: list[str], layout: Layout) -> dict[str, list[str]]:
     """Return csv files, each with its header if there are several."""
     if len(files) == 1:
         return {files[0]: []}
-    return {file: reader.read_csv(file, header=True).columns for file in files}
+    return {file: reader.read_csv(file, **_marks(layout)).columns for file in files}
 
 
-def repeated_names(path: str, names: Sequence[str], used: Collection[str]) -> list[str]:
+def repeated_names(
+    path: str, names: Sequence[str], used: Collection[str], words: CsvWords | None
+) -> list[str]:
     """Return those used names, in lower case, that stand for columns of a csv file which differ.
 
     DuckDB calls the second `g` ``g_1``, and so it does where the file has ``G``. Copies of a column
@@ -404,7 +476,8 @@ def repeated_names(path: str, names: Sequence[str], used: Collection[str]) -> li
     known = {name.lower() for name in names}
     twins = [re.fullmatch(r"(.+)_\d+", name.lower()) for name in names]
     files, kind = resolve(path)
-    if kind == "parquet" or not any(twin and twin[1] in known for twin in twins):
+    own = words is not None and words.names
+    if own or kind == "parquet" or not any(twin and twin[1] in known for twin in twins):
         return []
     reader = connection(files[0])
     (header,) = reader.read_csv(files[0], header=False, all_varchar=True).limit(1).fetchall()
@@ -465,23 +538,23 @@ def _listed(columns: set[str]) -> str:
     return ", ".join(sorted(columns)) or "nothing else"
 
 
-def csv_dialect(path: str, words: CsvWords | None) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the delimiter, quote and escape of a csv file, and the types of its columns."""
+def csv_dialect(path: str, words: CsvWords | None) -> tuple[Layout, dict[str, str], dict[str, str]]:
+    """Return how a csv file is read, its quote and escape, and the types of its columns."""
     relation = read(path, words=words)
     types = dict(zip(relation.columns, map(str, relation.types), strict=True))
-    names = ("delimiter", "quote", "escape")
-    (sample, *_), _ = resolve(path)
-    marks = (
-        connection(sample)
+    names = ("quote", "escape")
+    files, _ = resolve(path)
+    (marks,) = (
+        connection(files[0])
         .execute(
             f"SELECT {', '.join(names)} FROM sniff_csv(?)",  # noqa: S608 names are ours
-            [sample],
+            [files[0]],
         )
-        .fetchone()
+        .fetchall()
     )
     # A mark that the file does not use is written out, as "(empty)".
     one = {name: mark if len(mark) == 1 else "" for name, mark in zip(names, marks, strict=True)}
-    return one, types
+    return csv_layout(files, path, words), one, types
 
 
 def resolve(path: str) -> tuple[list[str], str]:
@@ -490,13 +563,13 @@ def resolve(path: str) -> tuple[list[str], str]:
     name = path.lower()
     if folder or name.endswith(PARQUET_ENDINGS):
         kind = "parquet"
-    elif name.endswith(CSV_ENDINGS):
+    elif name.endswith(CSV_ENDINGS) or (files and all(map(_is_text, files))):
         kind = "csv"
     else:
         endings = ", ".join((*CSV_ENDINGS, *PARQUET_ENDINGS))
         raise DataError(
-            f"{shown(path)} has an unknown ending; known are {endings}. Rename a file"
-            " that is one of these."
+            f"{shown(path)} has an unknown ending; known are {endings}. Save it as one of these, or"
+            " rename a file that is one."
         )
     if not files:
         raise DataError(
@@ -505,6 +578,13 @@ def resolve(path: str) -> tuple[list[str], str]:
             else f"File {shown(path)} not found."
         )
     return files, kind
+
+
+def _is_text(file: str) -> bool:
+    """Whether a file of any ending begins with text, as a csv file does: a name says little."""
+    with open(file, "rb") as stream:  # noqa: PTH123
+        start = stream.read(4096)
+    return bool(start) and b"\0" not in start and start[:1] not in b"{[<"
 
 
 def _uneven(file: str) -> str:

@@ -132,7 +132,7 @@ def _open_path(
         native = spark.read(path, words=words)
     else:
         native = duckdb.read(path, words=words)
-    if "://" not in path and (again := duckdb.repeated_names(path, native.columns, used)):
+    if "://" not in path and (again := duckdb.repeated_names(path, native.columns, used, words)):
         raise _not_distinct(again)
     return _of_spark(_lazy(native), used) if engine == "spark" else _lazy(native)
 

@@ -5,11 +5,13 @@ from typing import Any, Literal
 
 import narwhals as nw
 
+from equipoise.data.duckdb import csv_layout, resolve
 from equipoise.data.frame import open_frame
+from equipoise.data.layout import Layout
 from equipoise.data.query import fetch
 from equipoise.exceptions import DataError
 
-__all__ = ["LOOKED_AT", "ColumnProfile", "profile"]
+__all__ = ["LOOKED_AT", "ColumnProfile", "profile", "read_layout"]
 
 LOOKED_AT = 100_000
 """Rows that are looked at; a guess needs no more."""
@@ -71,6 +73,22 @@ def profile(data: Any) -> list[ColumnProfile]:
     if len(frame) == 0:
         raise DataError("The table has no rows. Pass a file with at least one row of data.")
     return [_column(frame[name]) for name in frame.columns]
+
+
+def read_layout(path: str) -> Layout:
+    """Return how a file is read, as `Audit` reads it: which names its columns have.
+
+    Parameters
+    ----------
+    path : str
+        Of csv or parquet files.
+
+    Returns
+    -------
+    Layout
+    """
+    files, kind = resolve(path)
+    return csv_layout(files, path) if kind == "csv" else Layout()
 
 
 def _column(column: "nw.Series[Any]") -> ColumnProfile:

@@ -7,7 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from equipoise._checks import check_columns, check_finite, check_number, check_option, quoted
+from equipoise._checks import (
+    check_columns,
+    check_finite,
+    check_flag,
+    check_number,
+    check_option,
+    quoted,
+)
 from equipoise._typing import Missing
 from equipoise.exceptions import InvalidParameterError
 
@@ -57,6 +64,10 @@ class Roles:
         What to do with rows in which a column that a question uses is missing.
     bins : mapping of str to sequence of float
         Cut points of numeric group columns; ``{"age": [25, 45]}`` makes three bands.
+    names : tuple of str
+        Names of the columns of a csv file, in the place of its own; empty to take these.
+    header : bool, optional
+        Whether the first line of a csv file has the names of its columns; None to look.
     """
 
     group: tuple[str, ...] = ()
@@ -78,10 +89,14 @@ class Roles:
     favourable: Any = None
     missing: Missing = "raise"
     bins: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    names: tuple[str, ...] = ()
+    header: bool | None = None
 
     def __post_init__(self) -> None:
         check_option("missing", self.missing, Missing)
-        for name in ("group", "features"):
+        if self.header is not None:
+            check_flag("header", self.header)
+        for name in ("group", "features", "names"):
             columns = getattr(self, name)
             columns = () if columns is None else check_columns(name, columns)
             object.__setattr__(self, name, columns)

@@ -117,7 +117,7 @@ def read(path: str, *, words: CsvWords | None = None) -> Any:
 
     try:
         if path.lower().endswith(CSV_ENDINGS):
-            return _remote_csv(spark, path) if "://" in path else _csv(spark, path, words)
+            return _remote_csv(spark, path, words) if "://" in path else _csv(spark, path, words)
         return _parquet(spark, path)
     except PySparkException as error:
         raise DataError(f"Spark cannot read {shown(path)}: {reason(error)}") from error
@@ -142,20 +142,26 @@ def _csv(spark: Any, path: str, words: CsvWords | None) -> Any:
     """Read text, turn the words for "missing" into nulls, and cast to the types DuckDB found."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    dialect, types = csv_dialect(path, words)
+    layout, marks, types = csv_dialect(path, words)
+    if layout.skipped:
+        raise DataError(
+            f"Spark cannot skip lines above a table, and {shown(path)} starts with"
+            f' {shown(layout.skipped[0])}. Delete that line, or read it with engine "duckdb".'
+        )
     # Spark reads by position: files with columns in another order are read apart.
     alike: dict[tuple[str, ...], list[str]] = {}
     files, _ = resolve(path)
-    for file, header in csv_headers(connection(*files), files).items():
+    for file, header in csv_headers(connection(*files), files, layout).items():
         alike.setdefault(tuple(header), []).append(file)
     frames = [
         spark.read.csv(
             files,
-            header=True,
+            header=layout.named,
             inferSchema=False,
-            sep=dialect["delimiter"],
-            quote=dialect["quote"] or '"',
-            escape=dialect["escape"] or '"',
+            sep=layout.separator,
+            ignoreLeadingWhiteSpace=layout.spaced,
+            quote=marks["quote"] or '"',
+            escape=marks["escape"] or '"',
             mode="FAILFAST",
         ).toDF(*(header or types))
         for header, files in alike.items()
@@ -170,12 +176,15 @@ def _csv(spark: Any, path: str, words: CsvWords | None) -> Any:
     return text.select(*columns)
 
 
-def _remote_csv(spark: Any, path: str) -> Any:
+def _remote_csv(spark: Any, path: str, words: CsvWords | None) -> Any:
     """Read a csv file that only Spark can reach; Spark finds the types and knows one null word."""
     separator = "\t" if ".tsv" in path.lower() else ","
-    return spark.read.csv(
-        path, header=True, inferSchema=True, sep=separator, nullValue="NA", mode="FAILFAST"
+    words = words or CsvWords()
+    header = not words.names if words.header is None else words.header
+    frame = spark.read.csv(
+        path, header=header, inferSchema=True, sep=separator, nullValue="NA", mode="FAILFAST"
     )
+    return frame.toDF(*words.names) if words.names else frame
 
 
 def drawn(

@@ -46,6 +46,10 @@ def answer(dossier: Dossier) -> tuple[str, ...]:
     if first is not None:
         check, finding = first
         parts += [f"{gap_sentence(finding, check.result)}.", _others(check)]
+    elif all(outcome(check.result) is Outcome.NOT_TESTED for check in dossier.checks):
+        parts.append(
+            "Nothing could be tested: see in the tables which groups are too small, or why."
+        )
     parts += _elsewhere(dossier.checks, None if first is None else first[0])
     parts += _open(dossier.checks)
     if gaps and all(check.result.words.favourable is None for check in gaps):

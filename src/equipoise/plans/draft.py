@@ -8,8 +8,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from equipoise._checks import nearest, quoted
+from equipoise._checks import nearest, quoted, shown
 from equipoise.data.columns import KEPT_NAMES
+from equipoise.data.layout import Layout
 from equipoise.data.profile import ColumnProfile
 from equipoise.exceptions import InvalidParameterError
 
@@ -33,13 +34,25 @@ CLASSES: dict[str, re.Pattern[str]] = {
     ),
     "other": re.compile(
         r"religio|muslim|christian|jewish|national|nacional|(^|_)nativ|foreign|migra|citizen|disab|(^|_)dis$|marital"
-        r"|marri|(^|_)mar($|_)|veteran|pregnan|orient|language|lun(ch|k)|poverty|medicaid|region"
+        r"|marri|(^|_)mar($|_)|veteran|pregnan(t|cy)($|_)|orient|language|lun(ch|k)|poverty|medicaid|region"
         r"|group|sensitive|protected|staatsangehorig|herkunft|behinder|origine|handicap",
         _ANY,
     ),
 }
 """Names that characterise people, by kind; one column of each kind is compared."""
-YEARS_WORDS = re.compile(r"^(agep?|alter|edad)$|^(applicant|patient|customer|client)_age$", _ANY)
+SEXES = frozenset({"male", "female", "man", "woman", "men", "women", "m", "f", "w"})
+RACES = re.compile(
+    r"^(non_?hispanic_)?(black|white|asian|hispanic|latin[oax]|caucasian|african_american)"
+    r"(_(alone|non_hispanic|american|or_.*))?$|native_american|american_indian|pacific_islander",
+    _ANY,
+)
+"""Values that characterise people, whatever their column is called."""
+YEARS_WORDS = re.compile(
+    r"^(agep?|alter|edad)(_(in_)?years|_at_.*)?$"
+    r"|^(applicant|patient|customer|client|borrower|insured|member|driver|subject|suspect|defendant"
+    r"|candidate|employee|student|person|respondent|user)_age$",
+    _ANY,
+)
 LETTERS = frozenset("ASZ")
 """What papers call the protected attribute."""
 PREDICTED_WORDS = re.compile(
@@ -59,20 +72,22 @@ OUTCOME_WORDS = (
         _ANY,
     ),
     re.compile(
-        r"default|event|success|surviv|arrest|dropout|graduat|^lfp$|^(vital_)?status$|income|(?<!self_)employ|died|readmi|class|visit|^(credit_?)?risk$|ausfall"
+        r"default|event|success|surviv|arrest|dropout|graduat|^lfp$|^(vital_)?status$|income|(?<!self_)employ|died|death|mortality|attrition|churn|^exited$|fraud|readmi|class|visit|^(credit_?)?risk$|ausfall"
         r"|defaut|impago",
         _ANY,
     ),
 )
 """Names of outcomes, the surest first."""
-SEVERAL_WORDS = re.compile(r"default|died|readmi|^result$|status$", _ANY)
+SEVERAL_WORDS = re.compile(r"default|died|readmi|(^|_)result$|status$", _ANY)
+REPAYMENT = re.compile(r"paid|charged.?off|default|delinq|late", _ANY)
 MEASURED_WORDS = re.compile(r"true|outcome|label|target|actual", _ANY)
 """A score with such a word is what was measured, not what a model says."""
 AMOUNT_WORDS = re.compile(r"^(t?(read|math)|test|grade|gpa|spend|cost)", _ANY)
 PAID_WORDS = re.compile(r"^(re\d\d|earn|wage|salary)", _ANY)
 """What people earn: an outcome before any column of two values that is not the last one."""
 SCORE_WORDS = re.compile(
-    r"score|proba|pred.*prob|^y?_?prob$|(^|_)p_?hat$|(^|_)risk$|decile|^rating|^rank|percentile",
+    r"score|proba|pred.*prob|^y?_?prob$|(^|_)p_?hat$|(^|_)risk$|decile$|^rating|percentile"
+    r"|(risk|model|pred.*)_rank|^(y_|model_)?(pred(iction|icted)?s?|hat)$|^yhat$",
     _ANY,
 )
 CHANCE_WORDS = re.compile(r"_prob$", _ANY)
@@ -81,7 +96,8 @@ SHARE_WORDS = re.compile(r"^p_", _ANY)
 """The score of a model where its numbers are between 0 and 1."""
 FINAL_WORDS = re.compile(r"final|overall|total|combined", _ANY)
 TREATMENT_WORDS = re.compile(
-    r"treat|^arm$|^rx$|assign|exposed|intervention|intensive|randomi|(^|_)(ab|test)_?group", _ANY
+    r"treat|^arm$|^rx$|^variant$|assign|exposed|intervention|intensive|randomi|(^|_)(ab|test)_?group",
+    _ANY,
 )
 CONTROL_WORDS = re.compile(r"control|placebo|^no e-?mail$|^regular$", _ANY)
 EFFECT_WORDS = re.compile(r"uplift|effect|(^|_)(cate|ite|tau)($|_)", _ANY)
@@ -160,6 +176,7 @@ NO_WORDS = frozenset({"0", "false", "no", "n", "f", "nein", "non", "nao"})
 AGES = (25, 45)
 """Cut points of an age."""
 MOST_GROUPS = 3
+MOST_SEXES = 6
 MOST_LEVELS = 20
 MOST_NAMED_LEVELS = 100
 """Of a column that is the only one whose name characterises people."""
@@ -181,6 +198,8 @@ class Draft:
         Those among them that are numeric: possible features.
     amount : bool
         Whether the outcome is a number rather than one of two labels.
+    names : tuple of str
+        Names that were made up for columns that have none.
     warning : str
         What is wrong with the table itself, for a person to mend first.
     undecided : bool
@@ -194,6 +213,7 @@ class Draft:
     left: dict[str, str] = field(default_factory=dict)
     numbers: list[str] = field(default_factory=list)
     amount: bool = False
+    names: tuple[str, ...] = ()
     warning: str = ""
     undecided: bool = False
     words: dict[str, tuple[str, str]] = field(default_factory=dict)
@@ -204,13 +224,15 @@ class Draft:
         self.reasons[role] = reason
 
 
-def draft(columns: Sequence[ColumnProfile]) -> Draft:
+def draft(columns: Sequence[ColumnProfile], layout: Layout | None = None) -> Draft:
     """Guess the role of every column; a role that no column fits is left open.
 
     Parameters
     ----------
     columns : sequence of ColumnProfile
         From `equipoise.data.profile.profile`.
+    layout : Layout, optional
+        From `equipoise.data.profile.read_layout`.
 
     Returns
     -------
@@ -225,7 +247,9 @@ def draft(columns: Sequence[ColumnProfile]) -> Draft:
     >>> drafted.roles
     {'y_pred': 'approved', 'group': ['sex'], 'favourable': 1}
     """
-    plan = Draft(warning=_no_header(columns))
+    layout = layout or Layout()
+    warning = " ".join(filter(None, (_above(layout), _no_header(columns, layout))))
+    plan = Draft(names=layout.names, warning=warning)
     free = {column.name: column for column in columns}
     body = any(_named(BODY_WORDS, column) for column in columns)
     _identifiers(plan, free)
@@ -256,7 +280,11 @@ def draft(columns: Sequence[ColumnProfile]) -> Draft:
             lambda c: _zero_one(c) and _named(TREATMENT_WORDS, c),
             "its name, and two values 0 and 1",
         ),
-        ("y_pred", lambda c: c.binary and _named(PREDICTED_WORDS, c), "its name, and two values"),
+        (
+            "y_pred",
+            lambda c: c.binary and _named(PREDICTED_WORDS, c) and not _repayment(c),
+            "its name, and two values",
+        ),
         (
             "y_score",
             lambda c: (
@@ -350,6 +378,7 @@ def draft_text(drafted: Draft, *, path: str, checks: str | None = None) -> str:
         "",
         "[data]",
         f"path = {json.dumps(path, ensure_ascii=False)}",
+        *_own_names(drafted.names),
     ]
     for role, value in drafted.roles.items():
         reason = drafted.reasons.get(role)
@@ -383,6 +412,19 @@ def draft_text(drafted: Draft, *, path: str, checks: str | None = None) -> str:
             "# outcomes. To audit a model, add the column of its decisions or scores.",
         ]
     return "\n".join(lines) + "\n\n" + (default_checks(drafted) if checks is None else checks)
+
+
+def _own_names(names: Sequence[str]) -> list[str]:
+    """Write made-up names, some to a line, so that a person can put the right ones there."""
+    if not names:
+        return []
+    listed = textwrap.wrap(", ".join(map(_toml, names)), 80)
+    return [
+        "# The file has no names: put those of its description here.",
+        "names = [",
+        *(f"  {line}" for line in listed),
+        "]",
+    ]
 
 
 def _said(drafted: Draft) -> list[str]:
@@ -496,8 +538,22 @@ def _metrics(drafted: Draft) -> list[tuple[str, str]]:
     return metrics
 
 
-def _no_header(columns: Sequence[ColumnProfile]) -> str:
-    """Say that the first line of a table looks like a row of data."""
+def _above(layout: Layout) -> str:
+    """Say which lines above the table are not read."""
+    if not layout.skipped:
+        return ""
+    said = ", ".join(shown(line) for line in layout.skipped[:3])
+    return f"Not read, because the table starts below: {said}."
+
+
+def _no_header(columns: Sequence[ColumnProfile], layout: Layout) -> str:
+    """Say that the columns have no names, or that their names look like a row of data."""
+    if layout.names:
+        return (
+            f"The first line is a row of data, so the columns are called {layout.names[0]} to"
+            f" {layout.names[-1]}. Write their names into `names` and use them below, or write a"
+            " line of names above the file and run `equipoise init` again."
+        )
     names = [column.name for column in columns]
     # Of two columns of one name a reader calls the second name_1.
     numbers = [name for name in names if re.fullmatch(r"[-+.\d]*\d(_\d+)?", name.strip())]
@@ -508,9 +564,10 @@ def _no_header(columns: Sequence[ColumnProfile]) -> str:
     ]
     if not values and 2 * len(numbers) <= len(names):
         return ""
+    said = ", ".join(map(_one_line, names[:4]))
     return (
-        f"The first line looks like a row of data ({', '.join(map(_one_line, names[:4]))}), and is"
-        " read as names. Write a line of names above it, and run `equipoise init` again."
+        f"The names of the columns look like a row of data ({said}). If they are one, write"
+        " `header = false` under [data]."
     )
 
 
@@ -537,11 +594,30 @@ def _identifiers(plan: Draft, free: dict[str, ColumnProfile]) -> None:
             and (_named(IDENTIFIER_WORDS, column) or _named(UNIT_WORDS, column))
         ):
             plan.give("cluster", column, f"its name, and values that repeat ({_seen(column)})")
+        elif "cluster" not in plan.roles and _numbers_units(column):
+            plan.give(
+                "cluster",
+                column,
+                f"numbers without a gap that repeat ({_seen(column)}), as those of people do:"
+                " check this",
+            )
         elif _named(IDENTIFIER_WORDS, column) and column.distinct > MOST_LEVELS:
             plan.left[column.name] = "an identifier, by its name"
         else:
             continue
         del free[column.name]
+
+
+def _numbers_units(column: ColumnProfile) -> bool:
+    """Whether every number from 1 on is there, too many for a grade and most of them repeated."""
+    return (
+        column.whole
+        and not column.missing
+        and column.low in {0, 1}
+        and column.high == column.distinct + column.low - 1
+        and 5 * MOST_NAMED_LEVELS < column.distinct <= column.n / 2
+        and not _named(SCORE_WORDS, column)
+    )
 
 
 def _numbered(column: ColumnProfile) -> bool:
@@ -594,7 +670,7 @@ def _named_outcome(plan: Draft, free: dict[str, ColumnProfile]) -> None:
         fitting = [
             c
             for c in free.values()
-            if _named(words, c)
+            if (_named(words, c) or (tier == 2 and _repayment(c)))
             and not _protected(c)
             and (c.binary or (c.kind == "number" and tier < 2 and c.distinct > 2))
         ]
@@ -619,7 +695,10 @@ def _arms(plan: Draft, free: dict[str, ColumnProfile]) -> None:
             f"the only 0 and 1 beside a predicted effect ({_seen(column)}): check this",
         )
     for column in list(free.values()):
-        if column.kind == "text" and any(CONTROL_WORDS.search(str(v)) for v in column.levels):
+        arms = _named(TREATMENT_WORDS, column) and _few(column)
+        if column.kind == "text" and (
+            arms or any(CONTROL_WORDS.search(str(v)) for v in column.levels)
+        ):
             plan.left[column.name] = (
                 f"looks like the arms of an experiment ({_seen(column)}); for `treatment` make it"
                 " 0 and 1"
@@ -632,9 +711,9 @@ def _arms(plan: Draft, free: dict[str, ColumnProfile]) -> None:
 
 def _groups(plan: Draft, free: dict[str, ColumnProfile]) -> None:
     chosen = _named_groups(free)
-    why = "names that characterise people"
-    if not chosen:
-        chosen = [c for c in free.values() if _few(c) and c.kind in {"text", "boolean"}]
+    why = "names or values that characterise people"
+    if not chosen and not plan.names:
+        chosen = _texts(plan, free)
         why = "text with few values"
     if not chosen:
         chosen = [c for c in free.values() if _few(c) and c.name in LETTERS]
@@ -660,6 +739,14 @@ def _groups(plan: Draft, free: dict[str, ColumnProfile]) -> None:
             del free[column.name]
 
 
+def _texts(plan: Draft, free: dict[str, ColumnProfile]) -> list[ColumnProfile]:
+    """Return columns of few words; two words in the last one are an outcome if none is known."""
+    texts = [c for c in free.values() if _few(c) and c.kind in {"text", "boolean"}]
+    known = {"y_true", "y_pred"} & set(plan.roles) or plan.undecided
+    last = [] if known else [*free.values()][-1:]
+    return [c for c in texts if not (c.binary and c in last)]
+
+
 def _few(column: ColumnProfile) -> bool:
     return column.kind != "other" and 2 <= column.distinct <= MOST_LEVELS
 
@@ -667,11 +754,11 @@ def _few(column: ColumnProfile) -> bool:
 def _named_groups(free: dict[str, ColumnProfile]) -> list[ColumnProfile]:
     """Return the columns whose names characterise people, by the kind of the characteristic."""
     chosen: list[ColumnProfile] = []
-    for kind, words in CLASSES.items():
+    for kind in CLASSES:
         named = [
             c
             for c in free.values()
-            if _few(c) and _named(words, c) and _protected(c) and c not in chosen
+            if _few(c) and _characterises(c, kind) and _protected(c) and c not in chosen
         ]
         if kind == "age":
             marks = [c for c in named if c.binary]
@@ -700,7 +787,8 @@ def _unnamed_outcome(plan: Draft, free: dict[str, ColumnProfile]) -> None:
     """Outcomes tend to be the last column of a table, and to have two values."""
     fitting = [c for c in free.values() if not _named(PLACE_WORDS, c)]
     fitting = [c for c in fitting if not _named(SCHOOLING_WORDS, c)] or fitting
-    pairs = [c for c in fitting if c.binary and (c.kind == "text" or _zero_one(c))]
+    told = [c for c in fitting if c.kind == "text" or _zero_one(c) or c is fitting[-1]]
+    pairs = [c for c in told if c.binary]
     numbers = [c for c in fitting if c.kind == "number" and c.distinct > 2]
     numbers = [c for c in numbers if not _named(SIZE_WORDS, c)] or numbers
     amounts = [c for c in numbers if _named(AMOUNT_WORDS, c)]
@@ -719,6 +807,8 @@ def _unnamed_outcome(plan: Draft, free: dict[str, ColumnProfile]) -> None:
         and not _named(SIZE_WORDS, last)
     ):
         column, why = last, "the last column, with few values"
+    elif last is not None and last in numbers and not amounts and _ends_a_series(last, fitting):
+        column, why = last, "the last column, and the last of its series"
     elif paid and not (pairs and pairs[-1] is last):
         column, why = _latest(paid), "its name, and numbers"
     elif pairs:
@@ -731,6 +821,12 @@ def _unnamed_outcome(plan: Draft, free: dict[str, ColumnProfile]) -> None:
         return
     plan.amount = not column.binary
     plan.give("y_true", free.pop(column.name), f"{why} ({_seen(column)}): check this")
+
+
+def _ends_a_series(column: ColumnProfile, columns: Sequence[ColumnProfile]) -> bool:
+    """Whether the same was measured before under the number below: G1, G2 and G3."""
+    stem, number = re.fullmatch(r"(.*?)(\d*)", column.name, re.DOTALL).groups()  # type: ignore[union-attr]
+    return bool(number) and f"{stem}{int(number) - 1}" in {c.name for c in columns}
 
 
 def _latest(amounts: Sequence[ColumnProfile]) -> ColumnProfile:
@@ -847,6 +943,11 @@ def _named(words: re.Pattern[str], column: ColumnProfile) -> bool:
     return words.search(_plain(column.name)) is not None
 
 
+def _repayment(column: ColumnProfile) -> bool:
+    """Whether labels say what became of a loan: the status of one that was granted."""
+    return column.kind == "text" and any(REPAYMENT.search(str(v)) for v in column.levels)
+
+
 def _plain(name: str) -> str:
     """Return the words of a name, joined by one sign: "Applicant Race" and applicantRace alike."""
     apart = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", _folded(name))
@@ -859,9 +960,23 @@ def _folded(text: str) -> str:
 
 
 def _protected(column: ColumnProfile) -> bool:
-    """Whether a name characterises people: such a column is a group and nothing else."""
-    named = any(_named(words, column) for words in CLASSES.values())
+    """Whether a name, or values, characterise people: such a column is a group and nothing else."""
+    named = any(_characterises(column, kind) for kind in CLASSES)
     return named and not _named(TREATMENT_WORDS, column)
+
+
+def _characterises(column: ColumnProfile, kind: str) -> bool:
+    return _named(CLASSES[kind], column) or _kind_of(column) == kind
+
+
+def _kind_of(column: ColumnProfile) -> str | None:
+    """Return what the labels of a column are: sexes, races, or neither that is known."""
+    if column.kind != "text":
+        return None
+    labels = [_plain(str(level)).lower() for level in column.levels]
+    if len(SEXES.intersection(labels)) > 1 and len(labels) <= MOST_SEXES:
+        return "sex"
+    return "race" if sum(RACES.search(label) is not None for label in labels) > 1 else None
 
 
 def _within(column: ColumnProfile, low: float, high: float) -> bool:

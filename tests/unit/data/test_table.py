@@ -346,7 +346,7 @@ def test_files_of_every_kind_are_read(tmp_path, name):
     ("name", "content", "message"),
     [
         ("t.parquet", b"not parquet at all", "Cannot read"),
-        ("t.csv", b"a b c\n1 2 3\n", "delimiter must be a comma"),
+        ("t.csv", b"a#b#c\n1#2#3\n", "delimiter must be a comma"),
         ("t.xlsx", b"", "unknown ending"),
     ],
 )

@@ -550,8 +550,8 @@ def test_a_word_that_is_negated_is_read_the_other_way(name, labels, favourable):
 )
 def test_a_table_without_a_line_of_names_is_told_so(columns):
     guess = drafted(**columns)
-    assert guess.warning.startswith("The first line looks like a row of data")
-    assert "# The first line looks like a row of data" in draft_text(guess, path="x.csv")
+    assert guess.warning.startswith("The names of the columns look like a row of data")
+    assert "# The names of the columns look like a row" in draft_text(guess, path="x.csv")
 
 
 def test_years_may_be_names_of_columns():
@@ -655,3 +655,187 @@ def test_beside_a_score_numbers_are_not_the_outcome():
     )
     assert plan.roles["y_score"] == "risk_score"
     assert plan.roles["y_true"] == "flag"
+
+
+RANDOM = np.random.default_rng(0)
+MANY = 600
+"""Rows enough for identifiers to repeat."""
+
+
+def one_of(*values):
+    return RANDOM.choice(values, MANY).tolist()
+
+
+def between(low, high):
+    return RANDOM.integers(low, high, MANY).tolist()
+
+
+TYPICAL = {
+    "home loans": (
+        {
+            "state_code": one_of("CA", "NY"),
+            "derived_race": one_of("White", "Black or African American", "Asian"),
+            "derived_sex": one_of("Male", "Female", "Joint"),
+            "action_taken": one_of(1, 2, 3, 6),
+            "loan_amount": between(50, 900),
+            "applicant_age": one_of("<25", "25-34", "35-44"),
+        },
+        {"group": ["derived_race", "derived_sex", "applicant_age"], "y_pred": None, "y_true": None},
+    ),
+    "law school": (
+        {
+            "decile1b": between(1, 11),
+            "lsat": between(20, 48),
+            "male": one_of(0, 1),
+            "racetxt": one_of("White", "Black", "Hisp"),
+            "pass_bar": one_of(0, 1),
+        },
+        {"group": ["racetxt", "male"], "y_true": "pass_bar", "y_score": None, "favourable": 1},
+    ),
+    "bank marketing": (
+        {
+            "age": between(18, 90),
+            "marital": one_of("married", "single", "divorced"),
+            "default": one_of("no", "yes"),
+            "balance": between(-500, 9000),
+            "poutcome": one_of("failure", "success", "unknown"),
+            "y": one_of("no", "yes"),
+        },
+        {"group": ["age", "marital"], "y_true": "y", "positive": "yes", "favourable": None},
+    ),
+    "loan status": (
+        {
+            "id": list(range(MANY)),
+            "term": one_of("36 months", "60 months"),
+            "grade": one_of("A", "B", "C"),
+            "fico_range_low": between(660, 850),
+            "loan_status": one_of("Fully Paid", "Charged Off"),
+        },
+        {"y_pred": None, "y_true": "loan_status", "favourable": "Fully Paid"},
+    ),
+    "traffic stops": (
+        {
+            "stop_id": list(range(7, MANY + 7)),
+            "driver_gender": one_of("M", "F"),
+            "driver_age": between(16, 80),
+            "driver_race": one_of("White", "Black", "Hispanic"),
+            "is_arrested": one_of(True, False),
+        },
+        {
+            "group": ["driver_race", "driver_gender", "driver_age"],
+            "y_true": "is_arrested",
+            "favourable": 0,
+            "cluster": None,
+        },
+    ),
+    "readmission": (
+        {
+            "encounter_id": [7 * k for k in range(MANY)],
+            "patient_nbr": between(1, 400),
+            "race": one_of("Caucasian", "AfricanAmerican", "?"),
+            "gender": one_of("Male", "Female"),
+            "age": one_of("[0-10)", "[40-50)", "[60-70)"),
+            "weight": one_of("?", "[75-100)"),
+            "readmitted": one_of("NO", "<30", ">30"),
+        },
+        {"group": ["race", "gender", "age"], "cluster": "patient_nbr", "y_true": None},
+    ),
+    "students": (
+        {
+            "sex": one_of("F", "M"),
+            "age": between(15, 23),
+            "romantic": one_of("yes", "no"),
+            "absences": between(0, 60),
+            "G1": between(0, 21),
+            "G2": between(0, 21),
+            "G3": between(0, 21),
+        },
+        {"group": ["sex", "age"], "y_true": "G3"},
+    ),
+    "a census in codes": (
+        {
+            "sex": one_of(1, 2),
+            "age": between(4, 16),
+            "household_size": between(111, 126),
+            "citizenship": one_of(1, 2, 3),
+            "edu_level": between(0, 6),
+            "occupation": one_of(0, 1),
+        },
+        {"group": ["sex", "age", "citizenship"], "y_true": "occupation"},
+    ),
+    "clinic": (
+        {
+            "Pregnancies": between(0, 17),
+            "Glucose": between(0, 200),
+            "Age": between(21, 81),
+            "Outcome": one_of(0, 1),
+        },
+        {"group": ["Age"], "y_true": "Outcome"},
+    ),
+    "a census of incomes": (
+        {
+            "age": between(0, 90),
+            "race": one_of("White", "Black"),
+            "sex": one_of("Male", "Female"),
+            "instance_weight": RANDOM.uniform(30, 9000, MANY).tolist(),
+            "year": one_of(94, 95),
+            "income_50k": one_of("- 50000.", "50000+."),
+        },
+        {"group": ["race", "sex", "age"], "weight": "instance_weight", "y_true": "income_50k"},
+    ),
+    "open university": (
+        {
+            "id_student": between(1, 400),
+            "gender": one_of("M", "F"),
+            "age_band": one_of("0-35", "35-55", "55<="),
+            "disability": one_of("N", "Y"),
+            "imd_band": one_of("0-10%", "10-20"),
+            "final_result": one_of("Pass", "Fail", "Withdrawn"),
+        },
+        {"group": ["gender", "age_band", "disability"], "cluster": "id_student", "y_true": None},
+    ),
+    "who leaves": (
+        {
+            "Age": between(18, 60),
+            "Attrition": one_of("Yes", "No"),
+            "Gender": one_of("Male", "Female"),
+            "OverTime": one_of("Yes", "No"),
+            "YearsAtCompany": between(0, 40),
+        },
+        {"group": ["Gender", "Age"], "y_true": "Attrition", "positive": "Yes"},
+    ),
+    "admission": (
+        {"sex": one_of("M", "F"), "gre": between(260, 341), "rank": between(1, 5),
+         "admit": one_of(0, 1)},
+        {"group": ["sex"], "y_pred": "admit", "y_score": None, "favourable": 1},
+    ),
+    "an experiment with letters": (
+        {"user_id": between(1, 300), "gender": one_of("f", "m"), "variant": one_of("A", "B"),
+         "clicked": one_of(0, 1)},
+        {"group": ["gender"], "cluster": "user_id", "y_true": "clicked", "treatment": None},
+    ),
+    "comments": (
+        {"id": list(range(MANY)), "black": RANDOM.uniform(size=MANY).tolist(),
+         "toxicity": RANDOM.uniform(size=MANY).tolist(),
+         "prediction": RANDOM.uniform(size=MANY).tolist()},
+        {"y_score": "prediction", "y_true": None, "group": None},
+    ),
+    "columns without names": (
+        {"V1": between(18, 90), "V2": one_of("Black", "White", "Other"), "V3": one_of("F", "M"),
+         "V4": one_of("a", "b"), "V5": one_of(1, 2)},
+        {"group": ["V2", "V3"], "y_true": "V5", "positive": 2},
+    ),
+    "ratings": (
+        {"s": [1 + k % 700 for k in range(1500)], "age": [20 + k % 4 for k in range(1500)],
+         "y": [1 + k % 5 for k in range(1500)]},
+        {"cluster": "s", "y_true": "y", "group": ["age"]},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TYPICAL)
+def test_tables_nobody_prepared_for_have_the_right_roles(name):
+    columns, expected = TYPICAL[name]
+    guess = drafted(**columns)
+    assert {role: guess.roles.get(role) for role in expected} == expected
+    assert "[[check]]" in draft_text(guess, path="x.csv")

@@ -1,0 +1,188 @@
+"""Whether a csv file begins with names, and what separates its fields."""
+
+import csv
+import gzip
+
+import pytest
+
+from equipoise import Audit
+from equipoise.data.duckdb import NULL_WORDS, CsvWords, read
+from equipoise.data.layout import Layout, find_layout
+from equipoise.data.profile import read_layout
+from equipoise.exceptions import ColumnNotFoundError, DataError, InvalidParameterError
+
+ROWS = [f"{age},{race},{sex},{paid}" for age, race, sex, paid in [
+    (39, "White", "Male", "<=50K"), (50, "Black", "Male", ">50K"), (38, "White", "Female", "<=50K"),
+    (53, "Black", "Female", ">50K"), (28, "White", "Male", "<=50K"), (37, "Black", "Male", ">50K"),
+]]  # fmt: skip
+
+
+def layout(*lines, separator=",", **known):
+    ends = [f"{line}\n" for line in lines]
+    return find_layout(ends, separator=separator, missing={*NULL_WORDS, "?"}, **known)
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        "age,race,sex,income",
+        "AGE,White,Male,y",  # words of labels, above a column of numbers
+        ",race,sex,income",  # the index of a frame
+    ],
+)
+def test_a_line_of_names_is_one(first):
+    assert layout(first, *ROWS) == Layout()
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["country,2010,2015,2020", "A,1,2,3", "B,4,5,6"],
+        ["0,1,2", "F,1,0.5", "M,0,0.25", "F,1,0.1"],
+        ["1,2", "4,3", "9,8"],
+        ["id,10,20,30", "7,1,2,3", "8,4,5,6"],
+        ["sex,hired", "F,yes", "M,no", "F,no", "M,yes"],
+        ["town,person", "a,b", "c,d"],
+        ["sex,hired"],
+        ["only", "1", "2"],
+        [],
+    ],
+)
+def test_numbers_that_count_up_and_words_of_no_row_are_names(lines):
+    assert layout(*lines).named
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ROWS,
+        ["F,yes", "M,no", "F,no", "M,yes", "F,yes"],
+        ["63.0,1.0,145.0", "67.0,0.0,160.0"],
+        ["8,?,Lakewoodcity,0.19", "53,?,Tukwilacity,0.2", "24,3,Aberdeentown,0.5"],
+        ["2024-01-05,$12.50,x1", "2024-01-04,$9.00,x2", "2024-01-03,$7.00,x3"],
+        ["5,1,F", "7,0,M", "6,1,F", "5,0,M"],
+    ],
+)
+def test_a_line_of_data_is_no_line_of_names(lines):
+    found = layout(*lines)
+    assert not found.named
+    assert found.names == tuple(f"column_{k + 1}" for k in range(lines[0].count(",") + 1))
+
+
+def test_what_is_known_of_the_first_line_is_not_looked_at():
+    assert layout(*ROWS, header=True).named
+    assert not layout("age,race,sex,income", *ROWS, header=False).named
+
+
+def test_blanks_separate_where_nothing_else_does():
+    found = layout("A11 6 x", "A12 48 y", "A11 12 x")
+    assert (found.separator, found.named, found.spaced) == (" ", False, False)
+    assert layout("a b", "c d e").separator == ","
+
+
+def test_a_blank_behind_every_separator_belongs_to_no_field():
+    assert layout("sex, hired", 'F, "no, later"', "M, yes").spaced
+    assert not layout("sex, hired", "F,no").spaced
+
+
+def test_a_title_above_the_table_is_no_part_of_it():
+    found = layout("|1x3 Cross validator", "", *ROWS)
+    assert found.skipped == ("|1x3 Cross validator", "")
+    assert not found.named
+    assert layout("Report of 2020", "sex,age", "F,12", "M,13", "F,14").named
+    # A line of names that lacks that of the row names is no title.
+    assert layout("a,b", "r1,1,2", "r2,3,4", "r3,3,4").skipped == ()
+
+
+def write(folder, *lines, name="t.csv"):
+    path = folder / name
+    opened = gzip.open if name.endswith(".gz") else open
+    with opened(path, "wt", encoding="utf-8") as stream:
+        stream.write("".join(f"{line}\n" for line in lines))
+    return str(path)
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.test"])
+def test_no_row_is_lost(tmp_path, name):
+    relation = read(write(tmp_path, *ROWS, name=name))
+    assert relation.fetchall() == [(int(age), *words) for age, *words in csv.reader(ROWS)]
+    assert relation.columns == [f"column_{k}" for k in range(1, 5)]
+
+
+def test_title_blanks_and_names_all_at_once(tmp_path):
+    path = write(tmp_path, "a title", *(row.replace(",", ", ") for row in ROWS))
+    names = ["age", "race", "sex", "income"]
+    audit = Audit(path, group="race", y_true="income", positive=">50K", names=names)
+    result = audit.disparity("outcome_rate", reference={"race": "Black"})
+    assert {finding.group: finding.estimate for finding in result.findings}["race=White"] == -1
+    assert result.n == 6
+
+
+def test_names_may_take_the_place_of_those_of_the_file(tmp_path):
+    path = write(tmp_path, "a,b,c,d", *ROWS)
+    assert read(path, words=CsvWords(names=tuple("wxyz"), header=True)).columns == list("wxyz")
+    assert len(read(path, words=CsvWords(names=tuple("wxyz"), header=True)).fetchall()) == 6
+
+
+def test_a_guess_can_be_overruled(tmp_path):
+    path = write(tmp_path, *ROWS)
+    assert len(read(path, words=CsvWords(header=True)).fetchall()) == 5
+    named = write(tmp_path, "age,race,sex,income", *ROWS, name="named.csv")
+    assert len(read(named, words=CsvWords(header=False)).fetchall()) == 7
+
+
+def test_who_asks_for_a_column_of_a_file_without_names_is_told_why(tmp_path):
+    path = write(tmp_path, *ROWS)
+    with pytest.raises(ColumnNotFoundError, match="no line of names: give them in `names`"):
+        Audit(path, group="sex")
+    with pytest.raises(DataError, match=r"`names` has 2 names; .* has 4 columns"):
+        Audit(path, group="a", names=["a", "b"])
+    with pytest.raises(InvalidParameterError, match="`header` must be true or false"):
+        Audit(path, group="a", header="no")
+
+
+def test_files_of_which_only_some_have_names_are_refused(tmp_path):
+    write(tmp_path, "age,race,sex,income", *ROWS, name="a.csv")
+    write(tmp_path, *ROWS, name="b.csv")
+    with pytest.raises(DataError, match=r"'a.csv' has a line of names, 'b.csv' has none"):
+        read(str(tmp_path / "*.csv"))
+    write(tmp_path, *ROWS, name="a.csv")
+    assert len(read(str(tmp_path / "*.csv")).fetchall()) == 12
+
+
+def test_names_that_repeat_are_not_looked_for_in_the_rows(tmp_path):
+    rows = ["1,F,0", "2,M,1", "4,F,1", "9,M,0"]
+    audit = Audit(write(tmp_path, *rows), group="g_1", y_true="y", names=["g", "g_1", "y"])
+    assert audit.disparity("outcome_rate").n == 4
+
+
+def test_a_file_of_lines_longer_than_what_is_looked_at_is_read(tmp_path, monkeypatch):
+    monkeypatch.setattr("equipoise.data.duckdb.MOST_BYTES", 40)
+    path = write(tmp_path, "age,race,sex,income", *ROWS)
+    assert read_layout(path).named
+
+
+@pytest.mark.spark
+def test_spark_reads_the_same_layouts(tmp_path):
+    path = write(tmp_path, *(row.replace(",", ", ") for row in ROWS))
+    asked = {"group": "sex", "y_true": "income", "positive": ">50K"}
+    names = ["age", "race", "sex", "income"]
+    here, there = (
+        Audit(path, **asked, names=names, engine=engine).disparity("outcome_rate")
+        for engine in ("duckdb", "spark")
+    )
+    assert [f.estimate for f in here.findings] == pytest.approx(
+        [f.estimate for f in there.findings]
+    )
+    titled = write(tmp_path, "a title", *ROWS, name="titled.csv")
+    with pytest.raises(DataError, match="Spark cannot skip lines above a table"):
+        Audit(titled, **asked, names=names, engine="spark")
+
+
+@pytest.mark.spark
+def test_spark_gives_the_names_to_a_file_that_only_it_can_reach(tmp_path):
+    path = write(tmp_path, *ROWS)
+    names = ["age", "race", "sex", "income"]
+    audit = Audit(f"file://{path}", group="sex", y_true="income", positive=">50K",
+                  names=names, engine="spark")  # fmt: skip
+    assert audit.disparity("outcome_rate").n == 6
