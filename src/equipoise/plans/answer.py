@@ -128,7 +128,7 @@ def _equivalence(result: AuditResult) -> str:
     within = decided(result, Decision.WITHIN_MARGIN)
     beyond = decided(result, Decision.DETECTED)
     asked = [finding for finding in result.findings if not finding.is_reference]
-    reference = reference_words(tested(result), result.words)
+    reference = reference_words(result)
     bounds = result.details.bounds
     if result.findings[0].estimand.scale == "ratio" and bounds is not None:
         margin = f"between {number(bounds[0])} and {number(bounds[1])} times that of {reference}"

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from equipoise.plot.intervals import title
 from equipoise.results.question import load
 
 if TYPE_CHECKING:
@@ -13,22 +14,25 @@ __all__ = ["draw"]
 
 
 def draw(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes":
-    """Draw a result with the picture that belongs to its audit."""
+    """Draw a result with the picture that belongs to its audit.
+
+    Above stand the question, and what groups are compared with at which level: of a new figure as
+    its title, else as that of the axes.
+    """
     axes: Axes = load(result.question.drawing)(result, ax=ax)
     if ax is None:
         _entitle(axes, result)
+    elif not axes.get_title(loc="left"):
+        axes.set_title(title(result, wide=64), loc="left", fontsize="medium")
     _take_literally(axes)
     return axes
 
 
 def _entitle(axes: "Axes", result: "AuditResult") -> None:
-    """Write the question above a picture that does not have it."""
-    from equipoise.plot.intervals import in_lines
-    from equipoise.results.wording import question_words
-
     figure = axes.get_figure(root=True)
-    if figure is not None and not axes.get_title(loc="left"):
-        figure.suptitle(in_lines(question_words(result)), x=0.01, ha="left", fontsize="medium")
+    if figure is not None:
+        # On a phone letters are as large and lines shorter.
+        figure.suptitle(title(result), x=0.01, ha="left", fontsize="medium", linespacing=1.3)
 
 
 def _take_literally(axes: "Axes") -> None:

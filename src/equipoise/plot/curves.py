@@ -4,14 +4,27 @@ from typing import TYPE_CHECKING
 
 from equipoise.audits.scores.questions import Curve, ParityDetails
 from equipoise.exceptions import InvalidParameterError
-from equipoise.plot.intervals import lines_height, name_lines, new_axes
+from equipoise.plot.intervals import (
+    WIDE,
+    in_lines,
+    legend_below,
+    lines_height,
+    name_lines,
+    narrow,
+    new_axes,
+    new_panels,
+    numbers_beside,
+)
 from equipoise.results.details import details_of
-from equipoise.results.formats import shortened
-from equipoise.results.sentences import known_group_words
+from equipoise.results.formats import number, shortened
+from equipoise.results.sentences import group_words, known_group_words, points
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from matplotlib.axes import Axes
 
+    from equipoise.results.finding import Finding
     from equipoise.results.result import AuditResult
 
 __all__ = ["before_after", "quality_intervals", "score_curves"]
@@ -36,9 +49,10 @@ def score_curves(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes":
     -------
     matplotlib.axes.Axes
     """
-    axes = new_axes(6.5, 5.0) if ax is None else ax
     details = details_of(result.details, ParityDetails)
     curves = [curve for curve in details.curves if curve["grid"]]
+    high = 4.6 + (0.2 * min(len(curves), MOST_CURVES) + 0.6 if narrow() else 0.0)
+    axes = new_axes(WIDE, high) if ax is None else ax
     # A picture of many groups is a tangle; the first ones of the table are drawn.
     for k, curve in enumerate(curves[:MOST_CURVES]):
         colour, style = COLOURS[k], STYLES[k % len(STYLES)]
@@ -60,12 +74,32 @@ def score_curves(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes":
     if not curves:
         axes.text(0.5, 0.5, "not tested", ha="center", va="center", transform=axes.transAxes)
     axes.set_xlabel("score")
-    axes.set_ylabel(f"mean outcome, with simultaneous {100 * details.confidence_level:g}% band")
-    if len(curves) > MOST_CURVES:
-        axes.set_title(f"{MOST_CURVES} of {len(curves)} groups", fontsize="medium")
-    if curves:
-        axes.legend(frameon=False, loc="best")
+    axes.set_ylabel(f"mean outcome, {100 * details.confidence_level:g}% band of all scores")
+    axes.set_title(in_lines(*_below_title(result, details, curves)), loc="left", fontsize="small")
+    legend_below(axes, axes.get_legend_handles_labels()[0])
     return axes
+
+
+def _below_title(
+    result: "AuditResult", details: ParityDetails, curves: list[Curve]
+) -> "Iterator[str]":
+    """Say how far outcomes at equal scores are apart on average, and what is left out."""
+    average = details.average
+    if average is not None:
+        one, two = (known_group_words(average[side], result) for side in ("group", "reference"))
+        write = points if details.binary else number
+        unit = " points" if details.binary else ""
+        low, high = sorted(abs(average[end]) for end in ("low", "high"))
+        side = "below" if average["estimate"] < 0.0 else "above"
+        interval = f" ({100 * details.confidence_level:g}% interval {write(low)} to {write(high)})"
+        if average["low"] <= 0.0 <= average["high"]:
+            interval = f", and the {100 * details.confidence_level:g}% interval holds zero"
+        yield (
+            f"At equal scores {one} lie on average {write(abs(average['estimate']))}{unit} {side}"
+            f" {two}{interval}"
+        )
+    if len(curves) > MOST_CURVES:
+        yield f"{MOST_CURVES} of {len(curves)} groups are drawn"
 
 
 def before_after(before: "AuditResult", after: "AuditResult") -> "tuple[Axes, Axes]":
@@ -95,45 +129,77 @@ def before_after(before: "AuditResult", after: "AuditResult") -> "tuple[Axes, Ax
 
 
 def quality_intervals(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes":
-    """Draw what was estimated in each group with its interval, a block for each metric.
+    """Draw what was estimated in each group with its interval, a panel for each metric.
 
     Parameters
     ----------
     result : AuditResult
         Of `Audit.score_quality` or `Audit.policy`.
     ax : matplotlib.axes.Axes, optional
-        Where to draw; by default a new figure.
+        Where to draw the first metric; by default a new figure with all of them.
 
     Returns
     -------
     matplotlib.axes.Axes
+        The first panel. Values of a baseline are hollow. Artists of finding k have the gid
+        ``finding-k`` or ``finding-k-interval``.
     """
-    records = result.details["groups"]
-    axes = new_axes(6.5, lines_height(len(records))) if ax is None else ax
-    if not records:
+    panels: dict[str, list[int]] = {}
+    for k, finding in enumerate(result.findings):
+        if finding.estimand.kind == "value" and finding.ci is not None:
+            panels.setdefault(_metric(finding, result), []).append(k)
+    if not panels:
+        axes = new_axes(WIDE, 2.8) if ax is None else ax
         axes.text(0.5, 0.5, "not tested", ha="center", va="center", transform=axes.transAxes)
         return axes
-    metrics = list(dict.fromkeys(record["metric"] for record in records))
-    for k, record in enumerate(records):
-        colour = COLOURS[metrics.index(record["metric"]) % len(COLOURS)]
-        hollow = record.get("score") == "baseline"
-        axes.plot([record["low"], record["high"]], [k, k], color=colour, lw=1.6)
-        axes.plot(record["estimate"], k, "o", color=colour, ms=6, mfc="white" if hollow else colour)
-    labels = [
-        f"{record['metric']}, {shortened(known_group_words(record['group'], result), 30)}"
-        + (" (baseline)" if record.get("score") == "baseline" else "")
-        for record in records
+    if ax is not None:
+        _values(result, next(iter(panels.values())), ax)
+        return ax
+    heights = [
+        lines_height([_line_name(result.findings[k], result) for k in rows]) - 1.2
+        for rows in panels.values()
     ]
-    name_lines(axes, labels)
-    axes.set_xlabel("value, with its interval")
-    return axes
+    drawn = new_panels(*heights)
+    for rows, axes in zip(panels.values(), drawn, strict=True):
+        _values(result, rows, axes)
+    return drawn[0]
+
+
+def _values(result: "AuditResult", rows: "Sequence[int]", axes: "Axes") -> None:
+    """Draw one metric of every group."""
+    findings = [result.findings[k] for k in rows]
+    noun = _metric(findings[0], result)
+    for row, (k, finding) in enumerate(zip(rows, findings, strict=True)):
+        own = finding.estimand.noun == noun
+        ci = finding.ci
+        ends = [finding.estimate if end is None else end for end in (ci.low, ci.high)]  # type: ignore[union-attr]
+        axes.plot(ends, [row, row], color=COLOURS[0], lw=1.8, gid=f"finding-{k}-interval")
+        face = COLOURS[0] if own else "#FFFFFF"
+        axes.plot(
+            finding.estimate, row, "o", color=COLOURS[0], ms=5.5, mfc=face, gid=f"finding-{k}"
+        )
+        numbers_beside(axes, row, finding, shares=False)
+    name_lines(axes, [_line_name(finding, result) for finding in findings])
+    axes.set_title(noun[:1].upper() + noun[1:], loc="left", fontsize="medium", parse_math=False)
+
+
+def _line_name(finding: "Finding", result: "AuditResult") -> str:
+    """Name the group, and the baseline where the value is its own."""
+    group = group_words(finding.group, result.words)
+    own = finding.estimand.noun == _metric(finding, result)
+    return group if own else f"{group}, {result.details.get('baseline')}"
+
+
+def _metric(finding: "Finding", result: "AuditResult") -> str:
+    """Name the metric of a value, that of the baseline like its own."""
+    return finding.estimand.noun.removesuffix(f" of {result.details.get('baseline')}")
 
 
 def _diagonal(axes: "Axes", curves: list[Curve]) -> None:
     grid = [s for curve in curves for s in curve["grid"]]
     if grid and min(grid) >= 0.0 and max(grid) <= 1.0:
         ends = [min(grid), max(grid)]
-        axes.plot(ends, ends, color="#767676", lw=0.8, zorder=0, label="outcome = score")
+        axes.plot(ends, ends, color="#767676", ls=":", lw=1.2, zorder=0, label="outcome = score")
 
 
 def _marks(axes: "Axes", details: ParityDetails) -> None:

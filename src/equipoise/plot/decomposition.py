@@ -8,10 +8,18 @@ from equipoise._checks import check_option
 from equipoise._typing import BenefitKind, FloatArray
 from equipoise.audits.inequality.questions import InequalityDetails
 from equipoise.exceptions import InvalidParameterError
-from equipoise.plot.intervals import name_lines, narrow, new_axes
+from equipoise.plot.intervals import (
+    INK,
+    WIDE,
+    legend_below,
+    lines_height,
+    name_lines,
+    narrow,
+    new_axes,
+)
 from equipoise.results.details import details_of
-from equipoise.results.formats import number, shortened
-from equipoise.results.sentences import known_group_words
+from equipoise.results.formats import number
+from equipoise.results.sentences import LEADING, known_group_words
 from equipoise.stats.inequality.cap import KappaScheme
 from equipoise.stats.inequality.geometry import domain_triangle, index_from_mean, turning_point
 
@@ -22,7 +30,9 @@ if TYPE_CHECKING:
 
 __all__ = ["decomposition", "error_plane", "index_surface", "threshold_curve"]
 
-WITHIN, BETWEEN, LIMIT, INK = "#56B4E9", "#D55E00", "#009E73", "#444444"
+WITHIN, BETWEEN, LIMIT = "#56B4E9", "#D55E00", "#009E73"
+HATCH = "////"
+"""Repeats what the colour of the between part says."""
 
 
 def decomposition(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes":
@@ -41,31 +51,47 @@ def decomposition(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes":
         A pair of bars for each group. Between parts are often a hundredth of within parts, so the
         numbers stand beside the bars.
     """
+    from matplotlib.patches import Patch
+
     details = details_of(result.details, InequalityDetails)
     records = details.contributions or [
-        {"group": "everybody", "within": details.within, "between": None}
+        {"group": "everybody", "within": details.within, "between": None, "n": result.n}
     ]
-    lines = (0.95 if narrow() else 0.55) * len(records)
-    axes = new_axes(8.5, 1.9 + lines) if ax is None else ax
-    for row, record in enumerate(records):
+    # Largest first; groups too small to be named are counted in the last line.
+    large = [r for r in records if r["n"] >= LEADING] or records
+    large.sort(key=lambda record: -record["within"]["estimate"])
+    names = [known_group_words(record["group"], result) for record in large]
+    folded = len(records) - len(large)
+    if folded:
+        few = "group" if folded == 1 else "groups"
+        names.append(f"{folded} {few} of fewer than {LEADING} rows: see the table")
+    axes = new_axes(WIDE, 0.4 + 1.45 * lines_height(names)) if ax is None else ax
+    for row, record in enumerate(large):
         for part, colour, offset in (("within", WITHIN, -0.19), ("between", BETWEEN, 0.19)):
             numbers = record[part]
             if numbers is not None:
-                _part(axes, row + offset, numbers, colour)
+                _part(axes, row + offset, numbers, colour, f"part-{part}-{row}")
     axes.axvline(0.0, color=INK, lw=0.8)
     low, high = axes.get_xlim()
     axes.set_xlim(low, high + (1.1 if narrow() else 0.35) * (high - low))
-    names = [shortened(known_group_words(record["group"], result), 48) for record in records]
-    name_lines(axes, names, above=0.38)
+    # On a phone the names stand above both bars.
+    shift = 0.38 if narrow() else 0.0
+    name_lines(axes, names, places=[row - shift for row in range(len(names))], above=2.0)
+    axes.set_ylim(len(names) - 0.5, -0.5 - 2 * shift)
     axes.set_xlabel(f"contribution to the index of order {details.order:g}")
-    _legend(axes, [(WITHIN, "within group"), (BETWEEN, "between groups")])
+    handles = [
+        Patch(facecolor=WITHIN, label="within group"),
+        Patch(facecolor=BETWEEN, hatch=HATCH, edgecolor="#FFFFFF", lw=0, label="between groups"),
+    ]
+    legend_below(axes, handles)
     return axes
 
 
-def _part(axes: "Axes", y: float, numbers: dict[str, Any], colour: str) -> None:
+def _part(axes: "Axes", y: float, numbers: dict[str, Any], colour: str, name: str) -> None:
     """Draw a part of the index with its interval, and write its value beside it."""
     low, high = numbers["ci_low"], numbers["ci_high"]
-    axes.barh(y, numbers["estimate"], height=0.34, color=colour, lw=0)
+    hatch = {"hatch": HATCH, "edgecolor": "#FFFFFF"} if colour == BETWEEN else {}
+    axes.barh(y, numbers["estimate"], height=0.34, color=colour, lw=0, gid=name, **hatch)
     if high is not None:
         axes.plot([low or 0.0, high], [y, y], color=INK, lw=1.2)
     text = number(numbers["estimate"])

@@ -9,7 +9,17 @@ import numpy as np
 from equipoise._typing import FloatArray
 from equipoise.audits.effects.questions import EffectDetails
 from equipoise.exceptions import InvalidParameterError
-from equipoise.plot.intervals import NARROW, forest, narrow, new_axes, shown_findings
+from equipoise.plot.intervals import (
+    decision_legend,
+    forest,
+    in_lines,
+    legend_below,
+    lines_height,
+    narrow,
+    new_axes,
+    new_panels,
+    shown_findings,
+)
 from equipoise.plot.simulations import quantile_plot
 from equipoise.results.details import details_of
 from equipoise.results.formats import shortened
@@ -27,6 +37,7 @@ __all__ = [
     "effect_spread",
     "effects",
     "evaluation_bars",
+    "label_places",
     "paper_densities",
     "paper_statistics",
     "statistics_against_null",
@@ -37,9 +48,11 @@ PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#444444", "#E69F00")
 MARKERS = ("o", "s", "^", "v", "D", "P", "X")
 MOST_NAMED = 12
 """Groups that are named beside their point."""
+MOST_NUMBERED = 20
+"""Groups whose point has the number of their line."""
 PANEL, PHONE_PANEL = (310.0, 230.0), (220.0, 210.0)
 """Width and height of the panel of effects in points of print, where names find their places."""
-LINE, LETTER = 9.0, 3.9
+LINE, LETTER = 10.0, 5.0
 """Height of a line of small print, and width of a letter, in points."""
 CLOSE = 5
 """Lines near a point among which its name looks for one that crosses no interval."""
@@ -63,18 +76,25 @@ def effects(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes":
     """
     if ax is not None or not details_of(result.details, EffectDetails).B:
         return effect_forest(result, ax=ax)
-    from matplotlib.figure import Figure
-
-    rows = 1.3 + (0.66 if narrow() else 0.27) * len(shown_findings(_biases(result).findings, 0.0))
-    heights = [rows, 4.2, *(5.2 if narrow() else 3.6 for _ in _costs(result)[:1])]
-    figure = Figure(figsize=(NARROW if narrow() else 8.5, sum(heights) + 0.2), layout="constrained")
-    above, below, *last = figure.subplots(len(heights), 1, height_ratios=heights)
+    biases = _biases(result)
+    shown = shown_findings(biases.findings, 0.0)
+    names = [group_words(biases.findings[k].group, result.words) for k in shown]
+    heights = [lines_height(names, beneath=True) - 0.5, 4.2]
+    heights += [5.4 if narrow() else 3.6 for _ in _costs(result)[:1]]
+    above, below, *last = new_panels(*heights)
     effect_forest(result, ax=above)
-    effect_predictions(result, ax=below)
+    _number(above, len(names))
+    numbered = [biases.findings[k].group for k in shown[:MOST_NUMBERED]]
+    numbers = {group: str(row) for row, group in enumerate(numbered, start=1)}
+    _predictions(result, below, numbers)
+    below.set_title(
+        in_lines("Effect against prediction; numbers are those of the lines above"),
+        loc="left",
+        fontsize="medium",
+    )
     for ax_of_prices in last:
         correction_prices(result, ax=ax_of_prices)
-    axes: Axes = above
-    return axes
+    return above
 
 
 def _costs(result: "AuditResult") -> list[dict[str, Any]]:
@@ -101,32 +121,36 @@ def effect_forest(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes":
     -------
     matplotlib.axes.Axes
     """
+    from matplotlib.lines import Line2D
+
     biases = _biases(result)
-    axes = forest(biases, ax=ax)
     details = details_of(result.details, EffectDetails)
-    if not details.remaining:
-        return axes
     rules = {entry["correction"] for entry in details.by_arm} or {details.correction}
-    if rules == {"none"}:
-        title = "no correction is recommended"
-    else:
-        words = " or ".join(sorted(map(str, rules)))
-        title = f"grey: remaining after the correction {words}, same data"
+    corrected = bool(details.remaining) and rules != {"none"}
+    axes = forest(biases, ax=ax, beneath=corrected, legend=False)
+    shown = [biases.findings[k] for k in shown_findings(biases.findings, 0.0)]
+    more = []
+    if corrected:
         _draw_remaining(biases, details, axes)
-    low, high = axes.get_ylim()
-    axes.set_ylim(low + 0.4, high)
-    axes.text(
-        0.99,
-        0.01,
-        title,
-        transform=axes.transAxes,
-        ha="right",
-        va="bottom",
-        fontsize="x-small",
-        color=AFTER,
-        gid="correction",
-    )
+        words = f"remains after the correction {' or '.join(sorted(map(str, rules)))}, same data"
+    else:
+        words = "no correction is recommended"
+    if details.remaining:
+        marker = {"marker": "o", "mfc": "white", "ms": 4} if corrected else {"lw": 0}
+        more = [Line2D([], [], color=AFTER, label=words, gid="correction", **marker)]
+    decision_legend(axes, biases, shown, more=more)
     return axes
+
+
+def _number(axes: "Axes", lines: int) -> None:
+    """Put a number before the name of every line."""
+    names = [text for text in axes.texts if text.get_label() == "name"] or axes.get_yticklabels()
+    numbered = [f"{row + 1}  {name.get_text()}" for row, name in enumerate(names[:lines])]
+    if not narrow():
+        rest = [name.get_text() for name in names[lines:]]
+        axes.set_yticks(axes.get_yticks(), [*numbered, *rest], parse_math=False)
+    for name, text in zip(names, numbered, strict=False):
+        name.set_text(text)
 
 
 def _draw_remaining(biases: "AuditResult", details: EffectDetails, axes: "Axes") -> None:
@@ -139,8 +163,8 @@ def _draw_remaining(biases: "AuditResult", details: EffectDetails, axes: "Axes")
             continue
         estimate, bounds = left
         ends = [low if bounds[0] is None else bounds[0], high if bounds[1] is None else bounds[1]]
-        # On a phone the numbers of a line stand right below it.
-        below = row + (0.42 if narrow() else 0.28)
+        low, high = min(low, *ends), max(high, *ends)
+        below = row + (0.16 if narrow() else 0.3)
         axes.plot(ends, [below, below], color=AFTER, lw=1.0, gid=f"finding-{k}-after-interval")
         axes.plot(estimate, below, "o", color=AFTER, mfc="white", ms=4, gid=f"finding-{k}-after")
     axes.set_xlim(low, high)
@@ -170,47 +194,72 @@ def effect_predictions(result: "AuditResult", *, ax: "Axes | None" = None) -> "A
         A group on the diagonal is predicted right.
     """
     axes, details = _begun(result, ax, (6.0, 4.2))
-    effect, predicted = np.array(details.tau), np.array(details.tau_f)
-    reach = [*effect, *predicted]
-    pad = 0.15 * (max(reach) - min(reach)) or 0.1
-    low, high = min(reach) - pad, max(reach) + pad
-    axes.plot([low, high], [low, high], color=RAW, lw=0.8, zorder=0, gid="effects-diagonal")
-    detected = {f.group for f in result.findings if f.decision == "detected"}
-    floor, top = low, high
-    bars = []
-    for k, group in enumerate(details.group):
-        ends = details.tau_ci[k]
-        bar = [low if ends[0] is None else ends[0], high if ends[1] is None else ends[1]]
-        floor, top = min(floor, *bar), max(top, *bar)
-        bars.append(bar)
-        colour = DETECTED if group in detected else PRIOR
-        x = predicted[k]
-        axes.plot([x, x], bar, color=colour, lw=1.0, gid=f"effect-{k}-interval")
-        axes.plot(x, effect[k], "o", color=colour, ms=4, gid=f"effect-{k}")
-    if len(details.group) <= MOST_NAMED:
-        width, height = PHONE_PANEL if narrow() else PANEL
-        upward = np.column_stack([effect, bars])
-        points = np.column_stack(
-            [(predicted - low) / (high - low) * width, (upward - floor) / (top - floor) * height]
-        )
-        names = [shortened(group_words(group, result.words), 24) for group in details.group]
-        for k, place in enumerate(_label_places(points, names, (width, height))):
-            axes.annotate(
-                names[k],
-                (predicted[k], effect[k]),
-                xytext=place,
-                textcoords="offset points",
-                fontsize="x-small",
-                parse_math=False,
-                gid=f"effect-{k}-name",
-            )
-    axes.set_xlim(low, high)
-    axes.set_xlabel("predicted effect of the group")
-    axes.set_ylabel("effect in the group")
+    named = len(details.group) <= MOST_NAMED
+    names = {g: shortened(group_words(g, result.words), 24) for g in details.group if named}
+    _predictions(result, axes, names)
     return axes
 
 
-def _label_places(
+def _predictions(result: "AuditResult", axes: "Axes", names: dict[str, str]) -> None:
+    """Draw effects against predictions, with an arrow to what a correction makes of them."""
+    details = details_of(result.details, EffectDetails)
+    effect, predicted = np.array(details.tau), np.array(details.tau_f)
+    left = {f.group: f.estimate for f in result.findings if f.estimand.kind == "remaining"}
+    corrected = [
+        tau + rest if (rest := left.get(group)) is not None else value
+        for group, tau, value in zip(details.group, effect, predicted, strict=True)
+    ]
+    ends = np.array([*predicted, *corrected])
+    pad = 0.2 * (np.ptp(ends) or 0.5 * np.ptp(effect)) or 0.1
+    low, high = ends.min() - pad, ends.max() + pad
+    known = [end for pair in details.tau_ci for end in pair if end is not None]
+    floor, top = min([*effect, *known]), max([*effect, *known])
+    detected = {f.group for f in result.findings if f.decision == "detected"}
+    bars = []
+    for k, group in enumerate(details.group):
+        bounds = details.tau_ci[k]
+        bar = [floor if bounds[0] is None else bounds[0], top if bounds[1] is None else bounds[1]]
+        bars.append(bar)
+        # The shape repeats what the colour says.
+        colour, marker = (DETECTED, "D") if group in detected else (PRIOR, "o")
+        x = predicted[k]
+        axes.plot([x, x], bar, color=colour, lw=1.0, gid=f"effect-{k}-interval")
+        axes.plot(x, effect[k], marker, color=colour, ms=5, gid=f"effect-{k}")
+        if abs(corrected[k] - x) > 1e-9 * (high - low):
+            axes.annotate(
+                "",
+                (corrected[k], effect[k]),
+                (x, effect[k]),
+                arrowprops={"arrowstyle": "->", "color": AFTER, "lw": 1.2},
+                gid=f"effect-{k}-correction",
+            )
+    width, height = PHONE_PANEL if narrow() else PANEL
+    upward = np.column_stack([effect, bars])
+    rise = (top - floor) or 1.0
+    points = np.column_stack(
+        [(predicted - low) / (high - low) * width, (upward - floor) / rise * height]
+    )
+    kept = [k for k, group in enumerate(details.group) if group in names]
+    words = [names[details.group[k]] for k in kept]
+    for k, name, place in zip(
+        kept, words, label_places(points[kept], words, (width, height)), strict=True
+    ):
+        axes.annotate(
+            *(name, (predicted[k], effect[k])),
+            xytext=place,
+            textcoords="offset points",
+            fontsize="small",
+            parse_math=False,
+            gid=f"effect-{k}-name",
+        )
+    axes.axline((low, low), slope=1.0, color=RAW, lw=0.8, zorder=0, gid="effects-diagonal")
+    axes.set_xlim(low, high)
+    axes.set_ylim(floor - 0.05 * rise, top + 0.05 * rise)
+    axes.set_xlabel("predicted effect of the group")
+    axes.set_ylabel("effect in the group")
+
+
+def label_places(
     points: FloatArray, names: Sequence[str], size: tuple[float, float]
 ) -> list[tuple[float, float]]:
     """Return where names stand beside their points, in points of print, without covering another.
@@ -293,9 +342,10 @@ def correction_prices(result: "AuditResult", *, ax: "Axes | None" = None) -> "Ax
     gap = "\n" if narrow() else " "
     axes.set_xlabel(f"error of groups that remains{gap}(root mean square)")
     axes.set_ylabel("gain of decisions" if decided else "fall of the personal squared error")
-    below = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.2), "ncol": 2}
-    beside = {"loc": "center left", "bbox_to_anchor": (1.01, 0.5)}
-    axes.legend(frameon=False, fontsize="x-small", **(below if narrow() else beside))
+    axes.set_title(
+        in_lines("What every correction brings and costs"), loc="left", fontsize="medium"
+    )
+    legend_below(axes, axes.get_legend_handles_labels()[0])
     return axes
 
 

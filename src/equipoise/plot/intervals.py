@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 from equipoise._names import GroupName
 from equipoise.results.estimand import Estimand
 from equipoise.results.finding import Decision, Finding
-from equipoise.results.formats import interval, number, shortened
+from equipoise.results.formats import decision_word, estimate_words, shortened
 from equipoise.results.sentences import LEADING, group_words, least
 from equipoise.results.wording import gap_metrics, in_points, question_words, reference_words
+from equipoise.results.words import MetricWords
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
 
     from equipoise.results.result import AuditResult
@@ -21,16 +23,24 @@ __all__ = [
     "DECISION_STYLE",
     "MOST",
     "NARROW",
+    "WIDE",
+    "axis_words",
     "beside_line",
     "decision_legend",
+    "folded_words",
     "forest",
     "in_lines",
+    "legend_below",
     "lines_height",
     "name_lines",
     "narrow",
     "new_axes",
+    "new_panels",
     "null_line",
+    "numbers_beside",
     "shown_findings",
+    "title",
+    "without_number",
 ]
 
 # Okabe-Ito colours; the marker repeats what the colour says.
@@ -45,12 +55,17 @@ DECISION_STYLE = {
 MOST = 40
 """Lines of one picture, unless more groups are large."""
 
+TOLERATED, INK = "#009E73", "#444444"
+
 LARGE = 0.05
 """Share of the rows from which a group is drawn whatever its gap."""
 
 
-NARROW = 3.9
-"""Width in inches of a picture on a phone, at which text has its usual size."""
+WIDE, NARROW = 8.5, 3.9
+"""Widths in inches of a picture on a page and on a phone; text has the same size on both."""
+
+LONGEST = 46
+"""Letters of a name on one line; longer ones take two."""
 
 
 def narrow() -> bool:
@@ -60,7 +75,7 @@ def narrow() -> bool:
     return bool(rcParams["figure.figsize"][0] <= 1.2 * NARROW)
 
 
-def new_axes(width: float = 7.0, height: float = 4.0) -> "Axes":
+def new_axes(width: float = WIDE, height: float = 4.0) -> "Axes":
     """Return axes on a figure of their own that no window manager holds on to."""
     from matplotlib.figure import Figure
 
@@ -68,16 +83,33 @@ def new_axes(width: float = 7.0, height: float = 4.0) -> "Axes":
     return Figure(figsize=size, layout="constrained").add_subplot()
 
 
-def forest(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes":
+def new_panels(*heights: float) -> "list[Axes]":
+    """Return axes below each other on a figure of their own, each with margins of its own."""
+    from matplotlib.figure import Figure
+
+    size = (NARROW if narrow() else WIDE, sum(heights) + 0.4)
+    figure = Figure(figsize=size, layout="constrained")
+    grid = figure.add_gridspec(len(heights), 1, height_ratios=heights)
+    # A grid within the grid: long names of one panel take no room of the others.
+    return [figure.add_subplot(part.subgridspec(1, 1)[0]) for part in grid]
+
+
+def forest(
+    result: "AuditResult", *, ax: "Axes | None" = None, beneath: bool = False, legend: bool = True
+) -> "Axes":
     """Draw estimates and intervals: what is detected first, by what is shown, then by size.
 
     Parameters
     ----------
     result : AuditResult
-        Any result whose findings are groups. Groups of fewer than `LEADING` rows, and all beyond
-        `MOST` that are not large, are counted in the last line.
+        Any result whose findings are groups. Groups of fewer than `LEADING` rows, those that could
+        not be tested, and all beyond `MOST`, unless they are large, are counted in the last line.
     ax : matplotlib.axes.Axes, optional
         Where to draw; by default a new figure.
+    beneath : bool
+        Leave room below every line for another one.
+    legend : bool
+        Say what the colours and shapes mean.
 
     Returns
     -------
@@ -86,50 +118,65 @@ def forest(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes":
     """
     null = result.details.null_value
     shown = shown_findings(result.findings, null)
+    found = [result.findings[k] for k in shown]
     folded = [f for k, f in enumerate(result.findings) if k not in set(shown)]
-    lines = len(shown) + bool(folded)
-    axes = new_axes(8.5, lines_height(lines)) if ax is None else ax
+    names = _line_names(result, found) + ([folded_words(folded)] if folded else [])
+    axes = new_axes(WIDE, lines_height(names, beneath=beneath)) if ax is None else ax
     estimand = result.findings[0].estimand if result.findings else Estimand("")
     ratio = estimand.scale == "ratio" and null == 1.0
-    metrics = gap_metrics(result) or {estimand.metric: estimand.noun}
-    unit = 100.0 if in_points(result) else 1.0
-    edge = _edges([result.findings[k] for k in shown], null, ratio=ratio)
+    shares = in_points(result)
+    unit = 100.0 if shares else 1.0
+    edge = _edges(found, null, ratio=ratio)
     for row, k in enumerate(shown):
-        _line(axes, row, k, result.findings[k], edge, unit)
-    null_line(axes, null * unit, range(lines))
+        _line(axes, row, k, result.findings[k], edge, shares=shares, beneath=beneath)
+    null_line(axes, null * unit, range(len(shown)))
     low, high = _tested_side(result, null)
     if low < high:
-        axes.axvspan(low * unit, high * unit, color="#009E73", alpha=0.12, lw=0, gid="margin")
-    names = [shortened(group_words(result.findings[k].group, result.words), 48) for k in shown]
-    if len(metrics) > 1:
-        nouns = [result.findings[k].estimand.noun for k in shown]
-        names = [f"{name}, {noun}" for name, noun in zip(names, nouns, strict=True)]
-    if folded:
-        names.append(_folded_words(folded))
-    name_lines(axes, names)
+        axes.axvspan(low * unit, high * unit, color=TOLERATED, alpha=0.12, lw=0, gid="margin")
+    name_lines(axes, names, beneath=beneath)
     if ratio:
         _log_axis(axes, edge)
     axes.set_xlabel(_axis_words(result, unit), parse_math=False)
     if narrow():
         axes.xaxis.label.set_fontsize("small")
-    title = in_lines(question_words(result), _comparison_words(result))
-    axes.set_title(title, loc="left", fontsize="medium", parse_math=False)
-    decision_legend(axes, {result.findings[k].decision for k in shown})
+    if legend:
+        decision_legend(axes, result, found, tolerated=low < high)
     return axes
+
+
+def _line_names(result: "AuditResult", findings: Sequence[Finding]) -> list[str]:
+    """Name the lines: the groups, and what is compared where that is not always the same."""
+    names = [group_words(finding.group, result.words) for finding in findings]
+    if len(gap_metrics(result)) < 2:
+        return names
+    return [f"{name}, {f.estimand.noun}" for name, f in zip(names, findings, strict=True)]
 
 
 def null_line(axes: "Axes", place: float, rows: Sequence[float]) -> None:
     """Draw where there is no difference: beside every line, and through no name on a phone."""
     if not narrow():
-        axes.axvline(place, color="#444444", lw=0.8, zorder=0)
+        axes.axvline(place, color=INK, lw=0.8, zorder=0)
         return
     for row in rows:
-        axes.plot([place, place], [row - 0.14, row + 0.14], color="#444444", lw=0.8, zorder=0)
+        axes.plot([place, place], [row - 0.1, row + 0.1], color=INK, lw=0.8, zorder=0)
 
 
-def lines_height(lines: int) -> float:
+def lines_height(names: Sequence[str], *, beneath: bool = False) -> float:
     """Return the height of a picture of lines, with a title above and a legend below."""
-    return max(2.2 + 0.66 * lines, 4.0) if narrow() else max(1.9 + 0.27 * lines, 2.8)
+    longest = max((len(_in_two(name).splitlines()) for name in names), default=1)
+    if narrow():
+        return 2.2 + len(names) * (0.5 + 0.16 * longest + 0.1 * beneath)
+    return 2.0 + len(names) * max(0.11 + 0.16 * longest, 0.4 * beneath)
+
+
+def _in_two(name: str) -> str:
+    """Break a long name in two; what is longer still loses its middle, the table has it."""
+    if len(name) <= LONGEST:
+        return name
+    lines = wrap(name, LONGEST)
+    if len(lines) > 2 or max(map(len, lines)) > LONGEST:
+        lines = wrap(shortened(name, 2 * LONGEST - 12), LONGEST)
+    return "\n".join(lines[:2])
 
 
 def name_lines(
@@ -137,43 +184,73 @@ def name_lines(
     names: Sequence[str],
     *,
     places: Sequence[float] | None = None,
-    above: float = 0.2,
+    above: float = 7.0,
+    beneath: bool = False,
 ) -> None:
-    """Write the name of each line: beside it, or above it where the picture is narrow."""
-    rows = range(len(names)) if places is None else places
-    last = max(rows, default=0)
+    """Write the name of each line: beside it, or above it where the picture is narrow.
+
+    `above` is how far above, in points of print.
+    """
+    rows = list(range(len(names)) if places is None else places)
+    first, last = min(rows, default=0), max(rows, default=0)
     # Group names come from the data: a dollar sign in one is not mathematics.
     if narrow():
         axes.set_yticks([])
         axes.spines["left"].set_visible(False)
-        across = axes.get_yaxis_transform()
         for row, name in zip(rows, names, strict=True):
-            axes.text(0.0, row - above, name, transform=across, va="bottom", parse_math=False)
-        axes.set_ylim(last + 0.6, min(rows, default=0) - 0.6 - above)
+            axes.annotate(
+                *(_in_two(name), (0.0, row)),
+                xycoords=axes.get_yaxis_transform(),
+                xytext=(0.0, above),
+                textcoords="offset points",
+                va="bottom",
+                fontsize="small",
+                linespacing=1.1,
+                parse_math=False,
+                label="name",
+            )
+        axes.set_ylim(last + 0.45 + 0.1 * beneath, first - 0.7)
         return
-    axes.set_yticks(list(rows), names, parse_math=False)
-    axes.set_ylim(last + 0.5, min(rows, default=0) - 0.5)
+    axes.set_yticks(rows, [_in_two(name) for name in names], parse_math=False)
+    for label in axes.get_yticklabels():
+        label.set_linespacing(1.0)
+    axes.set_ylim(last + 0.5 + 0.2 * beneath, first - 0.5)
 
 
-def beside_line(axes: "Axes", row: float, words: str) -> None:
+def beside_line(axes: "Axes", row: float, words: str, *, beneath: bool = False) -> None:
     """Write the numbers of a line: at the right, or below it where the picture is narrow."""
     across = axes.get_yaxis_transform()
-    if narrow():
-        axes.text(0.0, row + 0.16, words, va="top", fontsize="x-small", transform=across)
-    else:
-        axes.text(1.01, row, words, va="center", fontsize="small", transform=across)
+    place, at, size = ((0.0, row), (0.0, -13.0 if beneath else -6.0), "x-small")
+    if not narrow():
+        place, at, size = (1.0, row), (8.0, 0.0), "small"
+    axes.annotate(
+        *(words, place),
+        xycoords=across,
+        xytext=at,
+        textcoords="offset points",
+        va="top" if narrow() else "center",
+        fontsize=size,
+        parse_math=False,
+    )
 
 
 def shown_findings(findings: Sequence[Finding], null: float) -> list[int]:
     """Return the positions of the findings to draw, in the order of drawing.
 
     Detected ones come first, by the end of the interval nearest to the null value; then the others
-    by their distance from it; then those without a number. Groups of fewer than `LEADING` rows are
-    left to the table, unless there are no others.
+    by their distance from it; then those without a number. Groups of fewer than `LEADING` rows, and
+    smaller ones that could not be tested, are left to the table, unless there are no others.
     """
     positions = range(len(findings))
-    large = [k for k in positions if findings[k].n >= LEADING] or list(positions)
     whole = _rows(findings)
+    named = [k for k in positions if findings[k].n >= LEADING] or list(positions)
+    large = [
+        k
+        for k in named
+        if findings[k].estimate is not None
+        or findings[k].is_reference
+        or findings[k].n >= LARGE * whole
+    ] or named
 
     def order(k: int) -> tuple[bool, float, float]:
         finding = findings[k]
@@ -199,20 +276,30 @@ def _rows(findings: Sequence[Finding]) -> int:
 
 def in_lines(*lines: str) -> str:
     """Return lines of text broken where the picture ends."""
-    return "\n".join(part for line in lines for part in wrap(line, 40 if narrow() else 64))
+    return "\n".join(part for line in lines for part in wrap(line, 44 if narrow() else 100))
 
 
-def _comparison_words(result: "AuditResult") -> str:
-    """Write what groups are compared with, the level, and whether it is joint."""
-    levels = {f.ci.confidence_level for f in result.findings if f.ci is not None}
+def title(result: "AuditResult", *, wide: int | None = None) -> str:
+    """Write what stands above a picture: the question, what groups are compared with, the level.
+
+    `wide` is the number of letters of a line, by default those of the picture.
+    """
+    lines = [question_words(result)]
     parts = []
-    if any(finding.reference for finding in result.findings):
-        parts.append(f"compared with {reference_words(result.findings, result.words)}")
+    compared = reference_words(result)
+    values = any(finding.estimand.kind == "value" for finding in result.lines)
+    if compared != "the reference" and not values:
+        parts.append(f"compared with {compared}")
+    levels = {f.ci.confidence_level for f in result.lines if f.ci is not None}
     if levels:
-        parts.append(f"{100 * levels.pop():g}% intervals")
-        joint = result.details.get("simultaneous")
-        parts.append("joint" if joint else "each on its own")
-    return ", ".join(parts)
+        parts.append(f"{100 * max(levels):g}% intervals")
+        together = result.details.get("simultaneous", "not said")
+        if together != "not said":
+            parts.append("joint" if together else "each on its own")
+    lines.append(", ".join(parts))
+    if wide is None:
+        return in_lines(*lines)
+    return "\n".join(part for line in lines for part in wrap(line, wide))
 
 
 def _edges(findings: Sequence[Finding], null: float, *, ratio: bool) -> tuple[float, float]:
@@ -274,7 +361,12 @@ def _axis_words(result: "AuditResult", unit: float) -> str:
     words = str(estimand.scale) if several else estimand.words
     words += ", percentage points" if unit != 1.0 else ""
     told = None if several else result.words.metrics.get(estimand.metric)
-    if estimand.kind != "gap" or told is None or told.better is None:
+    return axis_words(words, told if estimand.kind == "gap" else None)
+
+
+def axis_words(words: str, told: MetricWords | None) -> str:
+    """Name on which side of no difference a group is worse off, where that is known."""
+    if told is None or told.better is None:
         return words
     worse, better = "worse off \u2192", "\u2190 better off"
     if told.better == "higher":
@@ -284,32 +376,42 @@ def _axis_words(result: "AuditResult", unit: float) -> str:
     return f"{better}  |  {words}  |  {worse}"
 
 
-def _folded_words(findings: Sequence[Finding]) -> str:
-    small = [finding for finding in findings if finding.n < LEADING]
-    groups = "group" if len(findings) == 1 else "groups"
-    if len(small) < len(findings):
-        return f"{len(findings)} more {groups}: see the table"
-    return f"{len(findings)} {groups} of fewer than {LEADING} rows: see the table"
+def folded_words(findings: Sequence[Finding]) -> str:
+    """Count the groups that are left to the table, and say why they are."""
+    small = sum(finding.n < LEADING for finding in findings)
+    untested = sum(f.estimate is None and f.n >= LEADING for f in findings)
+    more = len(findings) - small - untested
+    parts = [
+        f"{count} {words}"
+        for count, words in (
+            (small, f"of fewer than {LEADING} rows"),
+            (untested, "not tested"),
+            (more, "more"),
+        )
+        if count
+    ]
+    noun = "group" if len(findings) == 1 else "groups"
+    if more == len(findings):
+        return f"{more} more {noun}: see the table"
+    first, _, words = parts[0].partition(" ")
+    parts[0] = f"{first} {noun} {words}"
+    return f"{', '.join(parts)}: see the table"
 
 
 def _line(
-    axes: "Axes", row: int, k: int, finding: Finding, edge: tuple[float, float], unit: float
+    axes: "Axes",
+    row: int,
+    k: int,
+    finding: Finding,
+    edge: tuple[float, float],
+    *,
+    shares: bool,
+    beneath: bool,
 ) -> None:
     colour, marker = DECISION_STYLE[finding.decision]
-    across = axes.get_yaxis_transform()
+    unit = 100.0 if shares else 1.0
     if finding.estimate is None:
-        axes.text(
-            0.5,
-            row,
-            _without_number(finding),
-            color=colour,
-            ha="center",
-            va="center",
-            transform=across,
-            gid=f"finding-{k}",
-            # The line of no difference runs behind the words, not through them.
-            bbox={"facecolor": "#FFFFFF", "edgecolor": "none", "pad": 1.0},
-        )
+        without_number(axes, row, k, finding)
         return
     if finding.ci is not None:
         ends = (finding.ci.low, finding.ci.high)
@@ -327,42 +429,91 @@ def _line(
                 axes.plot(end, row, head, color=colour, ms=5, gid=f"finding-{k}-open{head}")
     place = max(finding.estimate, edge[0]) * unit
     axes.plot(place, row, marker, color=colour, ms=5.5, gid=f"finding-{k}")
-    beside_line(axes, row, f"{_written(finding, unit)}  n {finding.n:,}")
+    numbers_beside(axes, row, finding, shares=shares, beneath=beneath)
 
 
-def _without_number(finding: Finding) -> str:
-    if finding.withheld:
-        return "withheld"
-    return "what the others are compared with" if finding.is_reference else "not tested"
+def without_number(axes: "Axes", row: float, k: int, finding: Finding) -> None:
+    """Say in the place of an estimate why there is none."""
+    words = "what the others are compared with" if finding.is_reference else "not tested"
+    axes.text(
+        *(0.5, row, "withheld" if finding.withheld else words),
+        color=DECISION_STYLE[finding.decision][0],
+        ha="center",
+        va="center",
+        fontsize="small",
+        transform=axes.get_yaxis_transform(),
+        gid=f"finding-{k}",
+        # The line of no difference runs behind the words, not through them.
+        bbox={"facecolor": "#FFFFFF", "edgecolor": "none", "pad": 1.0},
+    )
 
 
-def _written(finding: Finding, unit: float) -> str:
-    """Write estimate and interval in the unit of the axis."""
-    if unit == 1.0 or finding.ci is None:
-        return f"{number(finding.estimate)} {interval(finding.ci)}"
-    low, high = (None if end is None else end for end in (finding.ci.low, finding.ci.high))
-    ends = ["none" if end is None else f"{unit * end:+.1f}" for end in (low, high)]
-    return f"{unit * (finding.estimate or 0.0):+.1f} [{', '.join(ends)}]"
+def numbers_beside(
+    axes: "Axes",
+    row: float,
+    finding: Finding,
+    *,
+    shares: bool,
+    start: str = "",
+    beneath: bool = False,
+) -> None:
+    """Write estimate, interval and number of rows of a line."""
+    words = start + estimate_words(finding.estimate, shares=shares)
+    if finding.ci is not None:
+        ends = [
+            "none" if end is None else estimate_words(end, shares=shares)
+            for end in (finding.ci.low, finding.ci.high)
+        ]
+        words += f" [{', '.join(ends)}]"
+    # Browsers draw two blanks as one: a mark keeps the numbers apart.
+    beside_line(axes, row, f"{words} \u00b7 n {finding.n:,}", beneath=beneath)
 
 
-def decision_legend(axes: "Axes", decisions: set[Decision]) -> None:
-    """Say above the axes what the colours and shapes of decisions mean."""
+def decision_legend(
+    axes: "Axes",
+    result: "AuditResult",
+    findings: Sequence[Finding],
+    *,
+    tolerated: bool = False,
+    more: Sequence["Artist"] = (),
+) -> None:
+    """Say below the picture what the colours and shapes of decisions mean."""
     from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
 
-    handles = [
-        Line2D([], [], color=colour, marker=marker, label=decision.value)
-        for decision, (colour, marker) in DECISION_STYLE.items()
-        if decision in decisions
+    decisions = {finding.decision for finding in findings if finding.estimate is not None}
+    handles: list[Artist] = [
+        Line2D([], [], color=colour, marker=marker, label=decision_word(one, result.question.words))
+        for one, (colour, marker) in DECISION_STYLE.items()
+        if one in decisions
     ]
+    if tolerated:
+        handles.append(Patch(color=TOLERATED, alpha=0.25, lw=0, label="tolerated"))
+    legend_below(axes, [*handles, *more])
+
+
+def legend_below(axes: "Axes", handles: Sequence["Artist"]) -> None:
+    """Put a legend below the axes and their label, as wide as the picture allows."""
+    from matplotlib.transforms import ScaledTranslation
+
+    if not handles:
+        return
+    place = axes.get_subplotspec()
+    beside = 1 if place is None else place.get_gridspec().ncols
+    longest = min(max(len(str(handle.get_label())) for handle in handles), 36) + 6
+    columns = min(len(handles), 4, max(1, (48 if narrow() else 100 // beside) // longest))
+    label = axes.get_xlabel()
+    lines = 2.2 + label.count("\n") + bool(label)
     figure = axes.get_figure(root=True)
-    high = figure.get_size_inches()[1] - 1.2  # type: ignore[union-attr]
-    if len(figure.axes) > 1:  # type: ignore[union-attr]
-        high = axes.get_position().height * (high + 1.2)
-    below = (-0.75 if narrow() else -0.55) / max(high, 0.5)
-    axes.legend(
+    down = ScaledTranslation(0.0, -lines / 6.0, figure.dpi_scale_trans)  # type: ignore[union-attr]
+    legend = axes.legend(
         handles=handles,
         loc="upper center",
-        bbox_to_anchor=(0.5, below),
+        bbox_to_anchor=(0.5, 0.0),
+        bbox_transform=axes.transAxes + down,
         frameon=False,
-        ncols=2 if narrow() else 4,
+        ncols=columns,
     )
+    for text in legend.get_texts():
+        text.set_parse_math(False)
+        text.set_text("\n".join(wrap(text.get_text(), 36 if narrow() else 90)))

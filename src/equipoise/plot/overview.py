@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from textwrap import fill, wrap
 from typing import TYPE_CHECKING
 
 from equipoise._names import GroupName
@@ -9,7 +10,7 @@ from equipoise.plot.intervals import DECISION_STYLE, NARROW, narrow
 from equipoise.results.finding import Decision, Finding
 from equipoise.results.formats import shortened
 from equipoise.results.sentences import LEADING, group_words
-from equipoise.results.wording import gap_metrics
+from equipoise.results.wording import gap_metrics, reference_words
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -56,7 +57,7 @@ def overview(results: Sequence["AuditResult"]) -> "Figure":
     from matplotlib.figure import Figure
 
     groups = overview_groups(results)
-    high = 1.3 + 0.3 * len(groups)
+    high = 1.5 + 0.34 * len(groups)
     if narrow():
         size, shape = (NARROW, high * len(results)), (len(results), 1)
     else:
@@ -66,8 +67,13 @@ def overview(results: Sequence["AuditResult"]) -> "Figure":
     panels = figure.subplots(*shape, sharey=True, squeeze=False).ravel()
     for number, (panel, result) in enumerate(zip(panels, results, strict=True)):
         _panel(panel, result, groups, number)
-    names = [shortened(group_words(group, results[0].words), 36) for group in groups]
-    panels[0].set_yticks(range(len(groups)), names, parse_math=False)
+    width = 22 if narrow() else 36
+    names = [
+        fill(shortened(group_words(group, results[0].words), 2 * width - 4), width)
+        for group in groups
+    ]
+    size = "small" if narrow() else "medium"
+    panels[0].set_yticks(range(len(groups)), names, parse_math=False, fontsize=size)
     panels[0].set_ylim(len(groups) - 0.5, -0.5)
     return figure
 
@@ -119,13 +125,20 @@ def _panel(axes: "Axes", result: "AuditResult", groups: Sequence[str], number: i
             continue
         _cell(axes, row, finding, entry["group_value"], entry["target_value"], f"overview-{number}")
     axes.set_title(result.findings[0].estimand.noun, fontsize="medium", parse_math=False)
-    axes.set_xlabel("per cent")
-    # The numbers stand at the right of the longest bar.
+    axes.set_xlabel("\n".join(_axis_lines(result)), fontsize="small", parse_math=False)
     low, high = axes.get_xlim()
-    marks = MaxNLocator(3 if narrow() else 5).tick_values(low, high)
-    ticks = [tick for tick in marks if max(low, 0.0) <= tick <= min(high, 100.0)]
-    axes.set_xticks(ticks)
-    axes.set_xlim(low, high + 0.55 * (high - low))
+    marks = MaxNLocator(3).tick_values(low, high)
+    axes.set_xticks([tick for tick in marks if max(low, 0.0) <= tick <= min(high, 100.0)])
+
+
+def _axis_lines(result: "AuditResult") -> list[str]:
+    """Say what the axis, the upright line and the bars are."""
+    levels = {f.ci.confidence_level for f in result.findings if f.ci is not None}
+    lines = wrap(f"per cent; line: {reference_words(result)}", 32)
+    if levels:
+        joint = ", joint" if result.details.get("simultaneous") else ""
+        lines.append(f"{100 * max(levels):g}% intervals{joint}")
+    return lines
 
 
 def _cell(
@@ -135,22 +148,19 @@ def _cell(
     if finding.is_reference:
         marker = "|"
     gid = f"{name}-{row}"
-    right = 100 * value
     if target is not None:
         axes.plot([100 * target] * 2, [row - 0.42, row + 0.42], color="#444444", lw=0.8)
-        right = max(right, 100 * target)
         if finding.ci is not None and None not in (finding.ci.low, finding.ci.high):
             both = (finding.ci.low, finding.ci.high)
             ends = [100 * min(max(target + end, 0.0), 1.0) for end in both if end is not None]
             axes.plot(ends, [row, row], color=colour, lw=1.8, gid=f"{gid}-interval")
-            right = max(right, *ends)
     shown = finding.decision is Decision.DETECTED
     face = colour if shown else "#FFFFFF"
     axes.plot(100 * value, row, marker, color=colour, mfc=face, mec=colour, ms=6.0, gid=gid)
     axes.annotate(
-        f"{100 * value:.1f}%  n {finding.n:,}",
-        (right, row),
-        xytext=(6, 0),
+        *(f"{100 * value:.1f}% \u00b7 n {finding.n:,}", (1.0, row)),
+        xycoords=axes.get_yaxis_transform(),
+        xytext=(4, 0),
         textcoords="offset points",
         va="center",
         fontsize="x-small",

@@ -4,15 +4,16 @@ from typing import TYPE_CHECKING
 
 from equipoise.plot.intervals import (
     DECISION_STYLE,
-    beside_line,
+    WIDE,
+    folded_words,
     lines_height,
     name_lines,
     new_axes,
     null_line,
+    numbers_beside,
 )
 from equipoise.results.finding import Finding
-from equipoise.results.formats import interval, number, short_points, shortened
-from equipoise.results.sentences import group_words, known_group_words
+from equipoise.results.sentences import LEADING, group_words
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,7 +32,7 @@ def split_plot(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes":
     Parameters
     ----------
     result : AuditResult
-        Of `decompose`.
+        Of `decompose`. Groups of fewer than `LEADING` rows are counted in the last line.
     ax : matplotlib.axes.Axes, optional
         Where to draw; by default a new figure.
 
@@ -40,21 +41,26 @@ def split_plot(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes":
     matplotlib.axes.Axes
         Artists of finding k have the gid ``finding-k`` or ``finding-k-interval``.
     """
-    raw = {split["group"]: abs(split["raw"]["value"]) for split in result.details["split"]}
-    groups = sorted(raw, key=lambda name: -raw[name])[:MOST]
+    raw = [f for f in result.findings if f.estimand.kind == "raw gap" and f.estimate is not None]
+    large = [f for f in raw if f.n >= LEADING] or raw
+    large = sorted(large, key=lambda finding: -abs(finding.estimate or 0.0))[:MOST]
+    groups = {finding.group: place for place, finding in enumerate(large)}
     shown = [
         (k, finding)
         for k, finding in enumerate(result.findings)
         if finding.group in groups and not _nothing(finding)
     ]
-    unit = 100.0 if _rates(result) else 1.0
-    rows: list[tuple[float, str]] = []
-    place = 0.0
-    axes = new_axes(8.5, lines_height(len(shown) + len(groups) // 2)) if ax is None else ax
+    shown.sort(key=lambda pair: groups[pair[1].group])
+    folded = [finding for finding in raw if finding.group not in groups]
+    shares = _rates(result)
+    unit = 100.0 if shares else 1.0
+    names = [_label(finding, result) for _, finding in shown]
+    axes = new_axes(WIDE, lines_height([*names, *groups])) if ax is None else ax
+    places: list[float] = []
     for k, finding in shown:
         first = finding.estimand.kind == "raw gap"
-        place += 1.6 if first and rows else 1.0
-        rows.append((place, _label(finding, result)))
+        place = places[-1] + (1.4 if first else 1.0) if places else 0.0
+        places.append(place)
         colour, marker = DECISION_STYLE[finding.decision]
         ends = (
             []
@@ -76,16 +82,14 @@ def split_plot(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes":
             ms=7.0 if first else 5.0,
             gid=f"finding-{k}",
         )
-        write = short_points if unit != 1.0 else number
-        value = "" if finding.estimate is None else write(finding.estimate)
-        beside_line(axes, place, f"{value} {interval(finding.ci, write)}")
-    null_line(axes, 0.0, [y for y, _ in rows])
-    name_lines(axes, [text for _, text in rows], places=[y for y, _ in rows])
-    words = ", percentage points" if unit != 1.0 else ""
+        numbers_beside(axes, place, finding, shares=shares)
+    null_line(axes, 0.0, places)
+    if folded:
+        places.append(places[-1] + 1.4)
+        names.append(folded_words(folded))
+    name_lines(axes, names, places=places)
+    words = ", percentage points" if shares else ""
     axes.set_xlabel(f"gap in {result.findings[0].estimand.noun}{words}", parse_math=False)
-    reference = known_group_words(result.details["reference"], result)
-    left = "" if len(groups) == len(raw) else f"; the {len(groups)} largest of {len(raw)}"
-    axes.set_title(f"Compared with {reference}{left}", fontsize="medium", parse_math=False)
     return axes
 
 
@@ -107,7 +111,7 @@ def _label(finding: Finding, result: "AuditResult") -> str:
     """Name a row: the group on its first, parts indented under it."""
     estimand = finding.estimand
     if estimand.kind == "raw gap":
-        return f"{shortened(group_words(finding.group, result.words), 40)}: raw gap"
+        return f"{group_words(finding.group, result.words)}: raw gap"
     if estimand.kind == "gap among alike":
         return "among people alike"
-    return shortened(estimand.noun, 40)
+    return estimand.noun

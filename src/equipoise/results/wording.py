@@ -8,7 +8,6 @@ from equipoise._typing import Multiplicity
 from equipoise.results.finding import Decision, Finding
 from equipoise.results.formats import decision_word, interval, listed, number, p_value, shortened
 from equipoise.results.sentences import LEADING, group_words, least, points
-from equipoise.results.words import Words
 
 if TYPE_CHECKING:
     from equipoise.results.result import AuditResult
@@ -227,13 +226,17 @@ def level(result: "AuditResult") -> str:
     return f"{100 * result.alpha:g}%"
 
 
-def reference_words(findings: Sequence[Finding], words: Words) -> str:
+def reference_words(result: "AuditResult") -> str:
     """Name what the groups are compared with, if that is the same for all."""
-    references = {finding.reference for finding in findings if finding.reference}
+    compared = tested(result) or result.findings
+    references = {finding.reference for finding in compared if finding.reference}
+    named = result.details.get("reference")
+    if named in ("highest", "lowest"):
+        return f"the {named} {metric_words(result)}"
     if len(references) != 1:
         return "the reference"
     (one,) = references
-    return group_words(one, words) if isinstance(one, GroupName) else shortened(one)
+    return group_words(one, result.words) if isinstance(one, GroupName) else shortened(one)
 
 
 def _bounds(finding: Finding) -> str:

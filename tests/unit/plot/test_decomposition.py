@@ -35,12 +35,20 @@ def test_bars_are_the_contributions_on_a_linear_axis(compas):
     axes = result.plot()
     drawn(axes)
     records = result.details["contributions"]
+    small = [record for record in records if record["n"] < 30]
+    records = sorted(
+        (record for record in records if record["n"] >= 30),
+        key=lambda record: -record["within"]["estimate"],
+    )
     widths = [bar.get_width() for bar in axes.patches]
     assert axes.get_xscale() == "linear"
     expected = [record[part]["estimate"] for record in records for part in ("within", "between")]
     assert widths[: 2 * len(records)] == pytest.approx(expected, rel=1e-6)
     names = [text.get_text() for text in axes.get_yticklabels()]
+    *names, folded = names
     assert names == [r["group"].replace("=", ": ") for r in records]
+    assert len(small) == 1
+    assert folded == "1 group of fewer than 30 rows: see the table"
     intervals = [line.get_xdata() for line in axes.lines]
     assert intervals[0] == pytest.approx(
         [records[0]["within"]["ci_low"], records[0]["within"]["ci_high"]]

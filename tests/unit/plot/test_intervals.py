@@ -6,7 +6,7 @@ import pytest
 from matplotlib import rc_context
 
 from equipoise._names import GroupName
-from equipoise.plot.intervals import MOST, forest, shown_findings
+from equipoise.plot.intervals import LONGEST, MOST, forest, shown_findings
 from equipoise.plot.overview import overview, overview_groups, overview_results
 from equipoise.results.estimand import Estimand
 from equipoise.results.finding import Decision, Note
@@ -66,12 +66,11 @@ def test_a_table_of_small_groups_is_drawn():
 
 
 def test_title_axis_and_names_are_those_of_the_question():
-    axes, _ = drawn(
-        finding(GroupName([("race", "a")]), 0.1, 0.05, 0.2, decision=FOUND),
-        words=WORDS,
-        details={"simultaneous": True},
-    )
-    assert axes.get_title(loc="left").endswith("compared with the population, 95% intervals, joint")
+    line = finding(GroupName([("race", "a")]), 0.1, 0.05, 0.2, decision=FOUND)
+    axes = result(findings=[line], words=WORDS, details={"simultaneous": True}).plot()
+    question, comparison = axes.figure.get_suptitle().splitlines()
+    assert question == "How large is each subgroup's gap in false positive rate, and is there any?"
+    assert comparison == "compared with the population, 95% intervals, joint"
     assert "percentage points" in axes.get_xlabel()
     assert axes.get_xlabel().endswith("percentage points  |  worse off →")
     assert labels(axes) == ["Asian people"]
@@ -195,4 +194,4 @@ def test_long_names_that_begin_alike_stay_apart():
     names = [GroupName([("group", f"{'a rather long beginning ' * 4}{k}")]) for k in range(3)]
     axes, _ = drawn(*(finding(name, 0.1, 0.05, 0.2) for name in names))
     assert len(set(labels(axes))) == 3
-    assert all(len(label) <= 48 for label in labels(axes))
+    assert all(len(line) <= LONGEST for label in labels(axes) for line in label.splitlines())

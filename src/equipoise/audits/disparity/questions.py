@@ -227,7 +227,7 @@ def _certify(result: AuditResult) -> str:
 def _tolerance(result: AuditResult) -> str:
     """Write what a flagged group exceeds: ``more than 5.0 percentage points above``."""
     details = details_of(result.details, DisparityDetails)
-    reference = reference_words(tested(result), result.words)
+    reference = reference_words(result)
     side = {"greater": "above", "less": "below"}.get(str(details.alternative))
     if result.findings[0].estimand.scale == "ratio":
         low, high = details.bounds or (1.0, 1.0)
@@ -243,7 +243,7 @@ def _tolerance(result: AuditResult) -> str:
 def _margin(result: AuditResult) -> str:
     """Write what a certified group lies in: ``within 5.0 percentage points``."""
     details = details_of(result.details, DisparityDetails)
-    reference = reference_words(tested(result), result.words)
+    reference = reference_words(result)
     if result.findings[0].estimand.scale == "ratio":
         low, high = details.bounds or (None, None)
         return f"between {number(low)} and {number(high)} times {reference}"

@@ -180,7 +180,7 @@ def test_the_picture_is_a_ranked_forest():
     labels = [text.get_text() for text in axes.get_yticklabels()]
     assert labels[0] == "age <= 33 & home=rent"
     # Intervals allow for everything that was looked at.
-    assert "95% intervals, joint" in " ".join(axes.get_title(loc="left").split())
+    assert "95% intervals, joint" in axes.figure.get_suptitle()
     bounds = [row["bound"] for row in result.details["shown"]]
     assert bounds == sorted(bounds, key=lambda bound: -abs(bound))
 

@@ -1,3 +1,4 @@
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -190,8 +191,14 @@ def test_options_are_checked_once():
 def test_pictures_show_alarms_and_what_could_not_be_tested():
     result = audit(group=["g", "h"]).monitor("selection_rate", margin=0.01, reference={"g": "a"})
     axes = result.plot()
-    assert "alarms and most evidence" in axes.get_title()
+    *gaps, evidence = axes.figure.axes
+    assert axes.get_title(loc="left").startswith("g: b, alarm ")
+    assert evidence.get_xlabel() == "batch; 2 groups not tested: see the table"
     gids = {a.get_gid() for panel in axes.figure.axes for a in panel.get_children()}
+    assert {
+        f"evidence-{gid[8:]}" for gid in gids if re.fullmatch(r"finding-\d+", gid or "")
+    } <= gids
+    assert [panel.patches[0].get_gid() for panel in gaps] == ["margin"] * len(gaps)
     assert any(gid and gid.endswith("-alarm") for gid in gids)
     one = audit().monitor("selection_rate")
     assert one.plot(ax=axes) is axes

@@ -15,6 +15,7 @@ from equipoise.exceptions import (
     MissingValuesError,
     NotBinaryError,
 )
+from equipoise.plot.improvement import split_p_values
 from equipoise.results.finding import Decision
 from equipoise.results.result import AuditResult
 from equipoise.search import LinearRule, ReweightedRule, TopShare
@@ -566,7 +567,7 @@ def test_pictures_show_planes_splits_and_deltas(result):
 def test_the_legend_of_splits_tells_requirements_apart(table):
     audit = eq.Audit(table, group="race", y_true="conditions", y_pred="called", features="visits")
     found = audit.improvability("visits", accuracy="selected_outcome", capacity=0.12, **FAST)
-    legend = found.plot().figure.axes[1].get_legend()
+    legend = split_p_values(found).get_legend()
     labels = [text.get_text() for text in legend.get_texts()]
     assert len(set(labels)) == len(labels)
     assert labels[:3] == [

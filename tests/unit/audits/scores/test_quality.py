@@ -108,9 +108,16 @@ def test_wrong_columns_are_refused(data):
 
 
 def test_the_picture_has_a_line_for_each_metric_and_group(data):
-    axes = eq.Audit(data, **ROLES).score_quality(baseline="old").plot()
-    assert len(axes.get_yticklabels()) == 18
-    assert axes.get_yticklabels()[1].get_text() == "rmsce, g: a (baseline)"
+    result = eq.Audit(data, **ROLES).score_quality(baseline="old")
+    panels = result.plot().figure.axes
+    titles = [axes.get_title(loc="left") for axes in panels]
+    assert titles == ["Calibration error", "Area under the ROC curve", "Brier score"]
+    assert [len(axes.get_yticklabels()) for axes in panels] == [6, 6, 6]
+    assert [name.get_text() for name in panels[1].get_yticklabels()[:2]] == ["g: a", "g: a, old"]
+    faces = {line.get_gid(): line.get_markerfacecolor() for line in panels[0].get_lines()}
+    assert list(faces.values()).count("#FFFFFF") == 3
+    own = panels[1].figure.subplots()
+    assert result.plot(ax=own) is own
     few = {k: v[:12] for k, v in data.items()}
     assert eq.Audit(few, **ROLES).score_quality().plot().texts[0].get_text() == "not tested"
 
