@@ -113,7 +113,15 @@ def naive_exact(table, null):
 
 @pytest.mark.parametrize(
     ("table", "null"),
-    [((4, 5, 3, 12), 0.0), ((6, 7, 4, 9), 0.1), ((5, 12, 1, 7), -0.1), ((2, 2, 3, 15), 0.0)],
+    [
+        ((4, 5, 3, 12), 0.0),
+        ((6, 7, 4, 9), 0.1),
+        ((5, 12, 1, 7), -0.1),
+        ((2, 2, 3, 15), 0.0),
+        # Here the second side alone rules out the rates at which the tail would be largest.
+        ((0, 3, 0, 30), -0.2),
+        ((2, 4, 0, 30), -0.2),
+    ],
 )
 def test_small_tables_have_the_exact_unconditional_p_value(table, null):
     counts = Counts(*columns(*table))

@@ -233,3 +233,28 @@ def test_a_table_without_subgroups_says_what_would_help(n, min_size, message):
 def test_a_condition_that_no_feature_has_is_refused():
     with pytest.raises(InvalidParameterError, match="There is no such condition"):
         _fulfils((), 0)
+
+
+def test_forward_selection_of_overlapping_slices_is_that_of_residuals(rng):
+    """Each further choice maximises the score of the residuals of a regression on all before."""
+    n = 3000
+    first = rng.integers(0, 3, n)
+    copies = [np.where(rng.random(n) < share, first, rng.integers(0, 3, n)) for share in (0.7, 0.4)]
+    columns = {f"f{k}": value.astype(str) for k, value in enumerate([first, *copies])}
+    rate = 0.1 + 0.3 * (first == 1) + 0.2 * (copies[1] == 2) + 0.2 * (copies[0] == 0)
+    y = (rng.random(n) < rate).astype(float)
+    cut = bin_features(columns)
+    found = lattice(y, cut, depth=1, min_rows=50)
+    masks = np.array(
+        [one.holds[k][one.code] for one in cut for k in range(len(one.labels))], dtype=float
+    )
+    chosen = select_slices(found, list(range(len(found.n))))
+    assert len(chosen) > 2
+    design = np.ones((n, 1))
+    for k in found.condition[chosen, 0]:
+        residual = y - design @ np.linalg.lstsq(design, y, rcond=None)[0]
+        rest = masks - (design @ np.linalg.lstsq(design, masks.T, rcond=None)[0]).T
+        length = np.sqrt((rest**2).sum(axis=1))
+        z = np.abs(rest @ residual) / np.maximum(length, 1.0) * (length > 1.0)
+        assert z[k] == pytest.approx(z.max())
+        design = np.column_stack([design, masks[k]])

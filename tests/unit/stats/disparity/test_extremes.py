@@ -194,3 +194,19 @@ def test_permutations_do_not_depend_on_the_order_of_categories():
     x, n = np.array([4, 4, 9, 1]), np.array([10, 20, 15, 12])
     p = permutation_p_value(x, n, n_resamples=500)
     assert permutation_p_value(x[::-1], n[::-1], n_resamples=500) == p
+
+
+@pytest.mark.parametrize("scale", ["difference", "ratio"])
+def test_independent_estimates_in_other_units_share_alike(scale):
+    value, variance = np.array([1.0, 2.0, 4.0]), np.array([1.0, 3.0, 2.0])
+    whole = IndependentLaw.of(value, variance, scale).shared
+    small = IndependentLaw.of(value, variance * 1e-6, scale).shared
+    assert_allclose(small, whole)
+    assert IndependentLaw.of(value, np.zeros(3), scale).shared.tolist() == [[0.5] * 3] * 3
+
+
+def test_a_simulated_critical_value_is_never_below_that_of_one_pair():
+    """Draws of a pair that is barely correlated with itself fall short of a normal law."""
+    law = CorrelatedLaw(largest=np.linspace(0.0, 1.5, 99), against=np.zeros((99, 2)))
+    assert law.critical(0.95) == pytest.approx(stats.norm.ppf(0.975))
+    assert law.critical(0.5) == pytest.approx(max(stats.norm.ppf(0.75), 0.75), abs=0.02)

@@ -129,3 +129,14 @@ def test_a_smaller_level_orders_fewer_pairs(means):
 def test_few_groups_are_refused():
     with pytest.raises(GroupTooSmallError, match="grades need 20 to 1,000 groups; got 3"):
         ManyGroups(value=np.zeros(3), n=np.ones(3))
+
+
+def test_rates_have_the_variance_of_their_angles():
+    """Anscombe 1948: asin(sqrt((x + 3/8) / (n + 3/4))) has variance 1 / (4 n + 2)."""
+    groups = ManyGroups(value=np.full(400, 0.3), n=np.full(400, 60.0))
+    assert_allclose(groups.scores()[1], 1.0 / 242.0)
+    x = np.arange(61)
+    angle = np.arcsin(np.sqrt((x + 0.375) / 60.75))
+    chance = stats.binom.pmf(x, 60, 0.3)
+    variance = chance @ angle**2 - (chance @ angle) ** 2
+    assert_allclose(groups.scores()[1][0], variance, rtol=0.02)

@@ -115,3 +115,12 @@ def test_of_means_without_variance_nothing_is_known(scale):
     pair = means.pairs(np.array([0]), np.array([1]), scale)
     assert pair.root(np.array([1.0])).tolist() == [0.0]
     assert pair.interval(1.96)[1].tolist() == [np.inf]
+
+
+def test_a_group_without_weight_is_empty_and_not_only_few(rng):
+    group, strata = np.arange(60) % 3, np.arange(60) // 12
+    weight = np.where(group == 2, 0.0, 1.0)
+    y = rng.normal(size=60) * weight
+    design = design_of_rows(y, weight, group, strata=strata, cluster=np.arange(60))
+    found = survey_disparities(design, np.eye(3, dtype=bool), Target(kind="known", value=0.1))
+    assert found.status.tolist() == ["ok", "ok", "empty"]

@@ -176,3 +176,17 @@ def test_one_group_has_no_rest():
 def test_options_are_checked(options, match):
     with pytest.raises(InvalidParameterError, match=match):
         treatment_bias(trial(*THREE), **options)
+
+
+def test_a_pooled_rest_needs_one_treated_share():
+    """5 standard errors of a share apart are refused, 1 is not."""
+
+    def errors(treated, n):
+        y = np.resize([0.0, 1.0, 1.0], n + 400)
+        t = np.concatenate([np.arange(n) < treated, np.arange(400) % 2])
+        g = np.repeat([0, 1], [n, 400])
+        return group_errors(effect_moments(y, t.astype(int), np.full(len(y), 1.5), g))
+
+    with pytest.raises(DataError, match=r"ranges from 0\.50 to 0\.75"):
+        treatment_bias(errors(300, 400), rest="pooled")
+    assert treatment_bias(errors(210, 400), rest="pooled").rest.shape == (2,)

@@ -3,7 +3,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from equipoise.exceptions import DataError, InvalidParameterError, NotBinaryError
-from equipoise.stats.effects.collapse import effect_quantities, resolve_collapse
+from equipoise.stats.effects.collapse import collapse_parts, effect_quantities, resolve_collapse
 from equipoise.stats.effects.effect_scores import lin_outcomes
 from equipoise.stats.effects.errors import (
     corrected_errors,
@@ -160,3 +160,20 @@ def test_inputs_are_not_changed():
     group_errors(effect_moments(y, t, f, g))
     for a, b in zip((y, t, f, g), copies, strict=True):
         assert_allclose(a, b)
+
+
+@pytest.mark.parametrize("measure", ["relative", "difference"])
+def test_halves_are_read_from_their_own_cells(measure):
+    """Predictions of the first half, effects of the second; by hand from four cells."""
+    total = np.array([[[10.0, 4.0, 3.0], [20.0, 9.0, 7.0], [30.0, 15.0, 6.0], [40.0, 30.0, 8.0]]])
+    names = ("one", "y", "f") if measure == "difference" else ("one", "y", "yf")
+    collapse = "mean" if measure == "difference" else "control"
+    n, m, d, size = collapse_parts(
+        total, measure=measure, collapse=collapse, names=names, split=True
+    )
+    assert size.value == [100.0]
+    if measure == "difference":
+        assert (n.value, m.value, d.value) == ([10.0 / 30.0], [30.0 / 40.0 - 0.5], [1.0])
+    else:
+        assert (m.value, d.value) == ([30.0 / 40.0], [0.5])
+        assert_allclose(n.value, 3.0 / 4.0 * 0.5)

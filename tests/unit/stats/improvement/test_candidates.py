@@ -326,3 +326,12 @@ def test_a_truth_out_of_reach_of_every_value_lies_on_its_own_side():
     assert _below(shift, won, -9.0, 2.0) == 1.0
     assert _below(shift, won, 9.0, 2.0) == 0.0
     assert _below(shift, won, 0.0, 2.0) == 0.5
+
+
+def test_a_rival_with_a_line_without_variation_never_wins():
+    """Nothing is known of how such a line would move: its candidate is no rival."""
+    lines = gains_of([2.0, 1.9])
+    alone = winner_gain(gains_of([2.0, -90.0]), rng=1)
+    still = replace(lines, se=np.array([1.0, 0.0]), estimate=np.array([2.0, 1.9]))
+    assert winner_gain(still, rng=1) == pytest.approx(alone, abs=0.01)
+    assert winner_gain(lines, rng=1) < alone - 0.1

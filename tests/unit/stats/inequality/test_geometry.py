@@ -1,11 +1,13 @@
 import math
 
 import pytest
+from numpy.testing import assert_allclose
 
 from equipoise.exceptions import InvalidParameterError
 from equipoise.stats.inequality.geometry import (
     cost_free_mean,
     deviation_slope,
+    domain_parallelogram,
     error_cost,
     is_monotone,
     turning_point,
@@ -57,3 +59,16 @@ def test_the_slope_of_a_region_of_deviation_by_hand():
     assert deviation_slope(5.0, error="high", order=2.0) == pytest.approx(32.0 / 16.0)
     by_hand = 4.0 * math.log(5.0) / (4.0 - math.log(5.0))
     assert deviation_slope(5.0, error="high", order=1.0) == pytest.approx(by_hand)
+
+
+def test_corners_are_those_of_the_unit_square_of_errors():
+    """Of 30% positives, false positives get 0.8, false negatives 0.2, everybody else 1."""
+    corners = domain_parallelogram(0.3, low=0.2, high=0.8, kind="accuracy")
+    by_hand = [
+        (
+            0.7 * (0.8 if fpr else 1.0) + 0.3 * (0.2 if fnr else 1.0),
+            0.7 * (not fpr) + 0.3 * (not fnr),
+        )
+        for fpr, fnr in [(0, 0), (1, 0), (1, 1), (0, 1)]
+    ]
+    assert_allclose(corners, by_hand)

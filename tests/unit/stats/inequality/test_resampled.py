@@ -197,3 +197,10 @@ def test_many_rows_are_resampled_less_often():
     benefits = np.random.default_rng(0).gamma(2.0, size=15_000)
     low, high = resampled_intervals(benefits).total
     assert low < decompose(BenefitMoments.from_rows(benefits, order=1.0)).total < high
+
+
+def test_a_tail_may_begin_below_the_mean():
+    """A few people have nearly everything: nine in ten have less than the mean."""
+    benefits = np.exp(3.0 * np.random.default_rng(1).normal(size=200))
+    assert np.sort(benefits)[-15] < benefits.mean()
+    assert resampled_intervals(benefits, n_resamples=99, rng=1).tail_index is not None

@@ -3,7 +3,13 @@ import pytest
 from numpy.testing import assert_allclose
 
 from equipoise.exceptions import DataError
-from equipoise.stats.scores.group_quality import calibration_error, group_quality, parity_error
+from equipoise.stats.scores.group_quality import (
+    _brier,
+    _Rows,
+    calibration_error,
+    group_quality,
+    parity_error,
+)
 
 
 @pytest.fixture
@@ -158,3 +164,13 @@ def test_groups_without_common_scores_have_no_parity_error(rng):
     found = group_quality(y, s, member.astype(int), metrics=("parity_error",), n_bins=8)
     assert found.apart == (0, 1)
     assert not found.values
+
+
+def test_the_error_of_a_brier_score_is_that_of_a_mean(rng):
+    """Seven rows, where n - 1 and n + 1 differ by a quarter."""
+    y, s = np.array([0.0, 1.0, 1.0, 0.0, 1.0, 0.0, 1.0]), rng.random(7)
+    rows = _Rows(y=y, s=s, weight=np.ones(7), copies=np.ones(7), unit=np.arange(7))
+    value, psi = _brier(rows)
+    loss = (y - s) ** 2
+    assert value == pytest.approx(loss.mean())
+    assert np.sum(psi**2) == pytest.approx(np.var(loss, ddof=1) / 7)

@@ -162,3 +162,14 @@ def test_the_variance_of_few_units_is_at_least_that_of_units_as_alike_as_all(rng
     assert not tested.tested[0]
     assert np.isinf(plain.effective_units(member)).all()
     assert plain.likeness == 0.0
+
+
+def test_outcomes_of_a_unit_are_no_more_alike_than_one():
+    """Two units of rows that are all wrong in one way, more than their variances allow."""
+    one, v = np.ones((1, 1)), np.full((1, 1), 4 * 0.09)
+    cells = ResidualCells.around_score(0.0 * one, 4 * one, v, v, 0.0 * one)
+    units = sparse.csr_array([[1.8], [-1.8]])
+    found = replace(cells, units=units, roots=sparse.csr_array([[0.6], [0.6]]))
+    # Squares of sums 6.48 and 0.72, less the variances of rows alone.
+    assert (6.48 - 0.36) / (0.72 - 0.36) > 1.0
+    assert found.likeness == 1.0
