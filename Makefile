@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 PEERS  := .venv-peers
 NODE_MODULES := tests/e2e/node_modules/.package-lock.json
 
-.PHONY: demo test coverage check format docs notebooks lower-bounds python bench bench-large scoreboard release calibration lock lock-audit clean
+.PHONY: demo test coverage mutation check format docs notebooks lower-bounds python bench bench-large scoreboard release calibration lock lock-audit clean
 
 demo: $(VENV)/.runtime
 	$(BIN)/equipoise demo --output report.html
@@ -19,6 +19,10 @@ coverage: $(VENV)/.development
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/coverage run -m pytest -q -m "not browser and not calibration" -k "not full_disk and not takes_no_more"
 	$(BIN)/coverage combine
 	$(BIN)/coverage report --skip-covered --show-missing
+
+# About 20 CPU minutes, by hand: what of `equipoise.stats` the tests would not notice.
+mutation: $(VENV)/.development
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 nice $(BIN)/python tests/mutation/sample.py 80
 
 check: $(VENV)/.development
 	$(BIN)/ruff format --check .

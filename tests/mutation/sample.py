@@ -2,8 +2,9 @@
 
 ``python tests/mutation/sample.py 60`` draws 60 mutants, runs for each the tests nearest to its
 module (those that name it, then those that name what imports it), prints the mutants that survive,
-and fails when fewer are killed than `score.json` keeps; ``--keep`` writes the score anew;
-``--from 20`` leaves out the first 20. Mutants are drawn by a hash of what they change, so that a
+and fails when a smaller share is killed than `score.json` keeps; ``--keep`` writes the score anew,
+with the reasons that are known for those that survive; ``--from 20`` leaves out the first 20.
+Mutants are drawn by a hash of what they change, so that a
 change elsewhere draws the same ones. Tests are collected once: every mutant is a fork in which the
 code of one function is another.
 """
@@ -99,21 +100,30 @@ def change(node):
 
 def mutants():
     """Return every mutant as file and number of its place, in an order that a hash gives."""
-    found = {}
-    for path in sorted(STATS.rglob("*.py")):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        holders = {
-            node: holder.name
-            for holder in ast.walk(tree)
-            if isinstance(holder, ast.FunctionDef)
-            for node in ast.walk(holder)
-        }
-        seen = Counter()
-        for k, node in enumerate(places(tree)):
-            words = f"{_module(path)} {holders.get(node)} {ast.unparse(node)} {_changed(node)}"
-            seen[words] += 1
-            found[path, k] = hashlib.sha256(f"{words} {seen[words]}".encode()).hexdigest()
+    found = {
+        (path, k): hashlib.sha256(words.encode()).hexdigest()
+        for path in sorted(STATS.rglob("*.py"))
+        for k, words in enumerate(_names(path))
+    }
     return sorted(found, key=found.__getitem__)
+
+
+@cache
+def _names(path):
+    """Return the mutants of a module in words that do not change with what stands elsewhere."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    holders = {
+        node: holder.name
+        for holder in ast.walk(tree)
+        if isinstance(holder, ast.FunctionDef)
+        for node in ast.walk(holder)
+    }
+    seen, names = Counter(), []
+    for node in places(tree):
+        words = f"{_module(path)} {holders.get(node)} {ast.unparse(node)} {_changed(node)}"
+        seen[words] += 1
+        names.append(f"{words} {seen[words]}")
+    return names
 
 
 def _module(path):
@@ -212,7 +222,7 @@ class Mutants:
                 raise RuntimeError(f"{words_of(path, number)} could not be tried")
             survived = os.WIFEXITED(status) and os.WEXITSTATUS(status) == 1
             if survived:
-                self.survivors.append(words_of(path, number))
+                self.survivors.append(_names(path)[number])
             print("survived" if survived else "killed  ", words_of(path, number), flush=True)
         return True
 
@@ -240,13 +250,19 @@ def main(first, last, *, keep):
     files = sorted({file for path, _ in chosen for file in tests_of(path)})
     options = ["-q", "-p", "no:cacheprovider", "-n", "0", "--no-header", "-s"]
     pytest.main([*options, *map(str, files)], plugins=[plugin])
+    kept = json.loads(SCORE.read_text(encoding="utf-8"))
     size = len(chosen)
-    score = {"mutants": size, "killed": size - len(plugin.survivors), "survived": plugin.survivors}
+    survived = {name: kept["survived"].get(name, "") for name in plugin.survivors}
+    score = {"mutants": size, "killed": size - len(survived), "survived": survived}
     print(json.dumps(score, indent=1))
     if keep:
         SCORE.write_text(json.dumps(score, indent=1) + "\n", encoding="utf-8")
-    kept = json.loads(SCORE.read_text(encoding="utf-8"))
-    return score["killed"] / size >= kept["killed"] / kept["mutants"]
+    return is_as_good(score, kept)
+
+
+def is_as_good(score, kept):
+    """Return whether at least as large a share is killed."""
+    return score["killed"] * kept["mutants"] >= kept["killed"] * score["mutants"]
 
 
 if __name__ == "__main__":
