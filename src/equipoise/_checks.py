@@ -28,6 +28,9 @@ __all__ = [
 LARGEST = 1e45
 """Numbers beyond this are refused: engines take sixth powers, which would not be finite."""
 
+SMALLEST = 1e-45
+"""Typical sizes below this are refused: their squares vanish."""
+
 LONGEST_SHOWN = 300
 """Characters of a name or a path that a message shows whole."""
 

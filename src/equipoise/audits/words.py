@@ -1,13 +1,14 @@
-"""What the columns of a table say about the people in it: words for the sentences of a result."""
+"""What a table says in the sentences of a result: who its people are, and who was left out."""
 
 from collections.abc import Iterable
 from typing import Any, Literal
 
 from equipoise.data.metrics import METRICS, OPPOSITE, RateMetric, RealMetric
 from equipoise.data.roles import Roles
+from equipoise.results.finding import Note
 from equipoise.results.words import Event, MetricWords, Words
 
-__all__ = ["good_event", "words_of"]
+__all__ = ["dropped_notes", "good_event", "words_of"]
 
 
 def words_of(roles: Roles, metrics: Iterable[str]) -> Words:
@@ -105,3 +106,11 @@ def _better(metric: RateMetric, favourable: Event | None) -> Literal["higher", "
     if metric.among == OPPOSITE[favourable]:
         return metric.better
     return None
+
+
+def dropped_notes(dropped: int) -> tuple[Note, ...]:
+    """Say how many rows were left out because a value was missing."""
+    if not dropped:
+        return ()
+    message = f"{dropped} rows with a missing value in a column that is used were left out."
+    return (Note(code="missing-dropped", message=message),)

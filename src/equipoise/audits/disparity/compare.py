@@ -14,7 +14,6 @@ import numpy as np
 from equipoise._checks import check_fraction, check_number, check_option, nearest, quoted
 from equipoise._typing import Adjust, AnyArray, BoolArray, ChangeDirection, FloatArray, GapSign
 from equipoise.audits.asking import Asking, question_method
-from equipoise.audits.disparity.measure import dropped_notes
 from equipoise.audits.disparity.questions import CompareDetails
 from equipoise.audits.disparity.sides import (
     FinestGroups,
@@ -26,6 +25,7 @@ from equipoise.audits.disparity.sides import (
     sides_of,
 )
 from equipoise.audits.disparity.subgroups import finite
+from equipoise.audits.words import dropped_notes
 from equipoise.data.groups import label_of
 from equipoise.data.metrics import AnyMetric, Metric, RateMetric, find_metric
 from equipoise.data.query import CellRows, NarrowRows

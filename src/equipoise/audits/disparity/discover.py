@@ -16,11 +16,11 @@ from equipoise._checks import (
 )
 from equipoise._typing import Alternative, AnyArray, DiscoveryMethod, FloatArray, Rng
 from equipoise.audits.asking import Asking, question_method
-from equipoise.audits.disparity.measure import dropped_notes
 from equipoise.audits.disparity.questions import DiscoverDetails
 from equipoise.audits.disparity.sides import metric_needs, row_quantities
 from equipoise.audits.disparity.subgroups import finite
 from equipoise.audits.progress import progress_bar
+from equipoise.audits.words import dropped_notes
 from equipoise.data.groups import label_of
 from equipoise.data.metrics import AnyMetric, Metric, find_metric
 from equipoise.data.query import CLUSTER, COUNT, WEIGHT, fetch, listed

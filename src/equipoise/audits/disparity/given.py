@@ -30,12 +30,13 @@ from equipoise.audits.disparity.alike import (
     bonferroni,
     conditioning_note,
 )
-from equipoise.audits.disparity.measure import Measured, dropped_notes
+from equipoise.audits.disparity.measure import Measured
 from equipoise.audits.disparity.questions import DisparityDetails
 from equipoise.audits.disparity.sides import metric_needs, row_quantities
 from equipoise.audits.disparity.strata import compare_within_strata
 from equipoise.audits.disparity.subgroups import finite
 from equipoise.audits.disparity.wording import family_note
+from equipoise.audits.words import dropped_notes
 from equipoise.data.groups import group_tables, matching_cells, subgroup_name
 from equipoise.data.metrics import Metric, find_metric
 from equipoise.data.query import CellRows, NarrowRows

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from equipoise._checks import SMALLEST
 from equipoise._typing import IntArray
 from equipoise.audits.asking import Asking
 from equipoise.audits.disparity.sides import metric_needs, row_quantities
+from equipoise.audits.words import dropped_notes
 from equipoise.data.columns import Needs
 from equipoise.data.groups import n_subgroups
 from equipoise.data.metrics import AnyMetric, Metric, RateMetric, find_metric
@@ -24,10 +26,8 @@ if TYPE_CHECKING:
     from equipoise.stats.disparity.survey import SurveyDesign
 
 __all__ = [
-    "SMALLEST",
     "WORK_LIMIT",
     "Measured",
-    "dropped_notes",
     "measure",
     "metric_quantities",
     "read_units",
@@ -49,9 +49,6 @@ _MOMENTS_ONLY = Note(
 
 CANCELLED = 1e-8
 """Variance within groups, as a part of the squares it is computed from, that is lost in them."""
-
-SMALLEST = 1e-45
-"""Typical sizes below this are refused, as those beyond `equipoise._checks.LARGEST` are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,14 +213,6 @@ def _check_size(moments: CellMoments, name: str) -> None:
             f"The values or weights of {name!r} are below {SMALLEST:g} in size, where squares"
             " vanish. Rescale them."
         )
-
-
-def dropped_notes(dropped: int) -> tuple[Note, ...]:
-    """Say how many rows were left out because a value was missing."""
-    if not dropped:
-        return ()
-    message = f"{dropped} rows with a missing value in a column that is used were left out."
-    return (Note(code="missing-dropped", message=message),)
 
 
 def metric_quantities(table: Table, metric: AnyMetric) -> tuple[Quantity, Quantity]:

@@ -15,7 +15,6 @@ import numpy as np
 from equipoise._checks import check_fraction, check_integer, check_number, check_option, shown
 from equipoise._typing import AlarmRule, Alternative, AnyArray, EAdjust, FloatArray, IntArray
 from equipoise.audits.asking import Asking, question_method
-from equipoise.audits.disparity.measure import dropped_notes
 from equipoise.audits.disparity.questions import MonitorDetails
 from equipoise.audits.disparity.sides import (
     FinestGroups,
@@ -28,6 +27,7 @@ from equipoise.audits.disparity.sides import (
 )
 from equipoise.audits.disparity.subgroups import finite
 from equipoise.audits.progress import progress_bar
+from equipoise.audits.words import dropped_notes
 from equipoise.data.columns import Needs
 from equipoise.data.groups import Labelled
 from equipoise.data.metrics import AnyMetric, Metric, Metrics, RateMetric, find_metrics

@@ -13,7 +13,7 @@ import numpy as np
 from equipoise._checks import quoted
 from equipoise._typing import AnyArray, Collapse, EffectMeasure, FloatArray, IntArray
 from equipoise.audits.asking import Asking
-from equipoise.audits.disparity.measure import dropped_notes
+from equipoise.audits.words import dropped_notes
 from equipoise.data.arms import ArmCells, arm_keys
 from equipoise.data.columns import ONE, Needs
 from equipoise.data.groups import cell_names

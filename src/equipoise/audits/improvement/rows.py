@@ -15,7 +15,7 @@ import numpy as np
 from equipoise._checks import LARGEST
 from equipoise._typing import AnyArray, BoolArray, FloatArray, IntArray
 from equipoise.audits.asking import Asking
-from equipoise.audits.disparity.measure import dropped_notes
+from equipoise.audits.words import dropped_notes
 from equipoise.data.columns import Needs
 from equipoise.data.frame import is_remote
 from equipoise.data.groups import cell_names, check_cells, encode, subgroup_name

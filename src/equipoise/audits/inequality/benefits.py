@@ -7,10 +7,10 @@ from typing import Any, TypeAlias
 import narwhals as nw
 import numpy as np
 
-from equipoise._checks import check_number, nearest, quoted
+from equipoise._checks import SMALLEST, check_number, nearest, quoted
 from equipoise._typing import FloatArray
 from equipoise.audits.asking import Asking
-from equipoise.audits.disparity.measure import SMALLEST, dropped_notes
+from equipoise.audits.words import dropped_notes
 from equipoise.data.columns import ONE, Needs
 from equipoise.data.table import Quantity, Sums, Table
 from equipoise.design.benefits import BenefitDesign, benefit_design

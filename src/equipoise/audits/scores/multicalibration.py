@@ -11,8 +11,8 @@ from scipy import sparse
 from equipoise._checks import check_columns, check_fraction, check_option
 from equipoise._typing import CalibrationHypothesis, FloatArray, Rng
 from equipoise.audits.asking import Asking, question_method
-from equipoise.audits.disparity.measure import dropped_notes
 from equipoise.audits.scores.questions import SegmentDetails
+from equipoise.audits.words import dropped_notes
 from equipoise.data.groups import subgroups
 from equipoise.data.query import NarrowRows
 from equipoise.data.table import Quantity, Rows, Sums, Table

@@ -9,9 +9,9 @@ import numpy as np
 from equipoise._checks import check_fraction, check_option
 from equipoise._typing import AnyArray, QualityMetric, Rng
 from equipoise.audits.asking import Asking, question_method
-from equipoise.audits.disparity.measure import dropped_notes
 from equipoise.audits.scores.questions import QualityDetails
 from equipoise.audits.scores.sample import pairs_of_names
+from equipoise.audits.words import dropped_notes
 from equipoise.data.groups import cell_names
 from equipoise.data.query import NarrowRows, collect
 from equipoise.data.table import Quantity, Rows, Table

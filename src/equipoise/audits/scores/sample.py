@@ -13,9 +13,9 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
-from equipoise._checks import check_finite, check_number, check_option, quoted, shown
+from equipoise._checks import SMALLEST, check_finite, check_number, check_option, quoted, shown
 from equipoise._typing import AnyArray, FloatArray, ParityUnit
-from equipoise.audits.disparity.measure import SMALLEST, dropped_notes
+from equipoise.audits.words import dropped_notes
 from equipoise.data.columns import Needs
 from equipoise.data.groups import cell_names, matching_cells
 from equipoise.data.query import (

@@ -16,7 +16,7 @@ from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
-from scipy import linalg
+import scipy
 
 from equipoise._checks import check_rng
 from equipoise._typing import AnyArray, FloatArray, IntArray, ParityAdjust, Rng
@@ -125,7 +125,7 @@ class Residuals:
         if variance <= 0.0 or not np.all(np.diag(scale) > 0.0):
             return None
         moves = _moves(fit, total - mass * fit.pooled)
-        whiten = linalg.cholesky(
+        whiten = scipy.linalg.cholesky(
             np.linalg.pinv(scale, rcond=1e-9, hermitian=True)
             + 1e-12 / np.trace(scale) * np.eye(len(scale)),
             lower=True,
