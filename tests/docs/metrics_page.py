@@ -29,10 +29,9 @@ def ratio(metric):
 
 
 def line(metric):
-    roles = metric.roles if isinstance(metric, RateMetric) else tuple(metric.needs)
+    needs = ", ".join(f"`{role}`" for role in metric.needs)
     better = metric.better or "depends on the decision"
     synonyms = ", ".join(f"`{word}`" for word in metric.synonyms)
-    needs = ", ".join(f"`{role}`" for role in roles)
     cells = (f"`{metric.name}`", metric.words, ratio(metric), needs, better, synonyms)
     return "| " + " | ".join(cells) + " |\n"
 

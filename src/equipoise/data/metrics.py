@@ -2,12 +2,15 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
 from typing import Literal, TypeAlias
 
 import narwhals as nw
 
 from equipoise._checks import nearest, quoted
 from equipoise.data.columns import ONE, Needs, RoleColumns
+from equipoise.data.table import label_combinations
 from equipoise.exceptions import InvalidParameterError
 
 __all__ = ["METRICS", "OPPOSITE", "AnyMetric", "Metric", "RateMetric", "RealMetric", "find_metric"]
@@ -56,6 +59,15 @@ class Metric:
         """What the metric is called in a sentence."""
         return self.name
 
+    @property
+    def needs(self) -> Needs:
+        """The roles that are used: none, for the columns are named."""
+        return {}
+
+    def build(self, table: RoleColumns) -> tuple[nw.Expr, nw.Expr]:
+        """Return u and w as numbers of each row, null where a column that is used is."""
+        return _own(table, self.numerator), _own(table, self.denominator)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateMetric:
@@ -77,6 +89,27 @@ class RateMetric:
     among: Event | None = None
     better: Better = None
     synonyms: tuple[str, ...] = ()
+
+    @property
+    def needs(self) -> Needs:
+        """The roles that are used."""
+        return dict.fromkeys(self.roles, "label")
+
+    def build(self, table: RoleColumns) -> tuple[nw.Expr, nw.Expr]:
+        """Return u and w as numbers of each row, null where a label is."""
+        labels = label_combinations(self.roles)
+        u, w = (
+            reduce(
+                add,
+                [
+                    table.number(table.has_labels(self.roles, own))
+                    for own, counts in zip(labels, chosen, strict=True)
+                    if counts
+                ],
+            )
+            for chosen in (self.u, self.w)
+        )
+        return u, w
 
     def in_favour_of(self, good: Event | None) -> "RateMetric":
         """Return the rate of the good event, where this is the rate of its opposite among all."""
@@ -100,6 +133,15 @@ class RealMetric:
     build: Callable[[RoleColumns], tuple[nw.Expr, nw.Expr]]
     better: Better = None
     synonyms: tuple[str, ...] = ()
+
+
+def _own(table: RoleColumns, quantity: "nw.Expr | str | None") -> nw.Expr:
+    if quantity is None:
+        return ONE
+    if isinstance(quantity, str):
+        table.check_column(quantity)
+        return nw.col(quantity).cast(nw.Float64)
+    return quantity.cast(nw.Float64)
 
 
 AnyMetric: TypeAlias = Metric | RateMetric | RealMetric

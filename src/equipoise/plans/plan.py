@@ -25,7 +25,7 @@ from equipoise._checks import (
 )
 from equipoise._typing import DataKind, Layout, Multiplicity
 from equipoise.audits.audit import Audit
-from equipoise.data.metrics import AnyMetric, RateMetric, find_metrics
+from equipoise.data.metrics import AnyMetric, find_metrics
 from equipoise.exceptions import InvalidParameterError
 from equipoise.results.disclosure import MIN_CELL
 from equipoise.results.question import questions
@@ -463,8 +463,7 @@ def check_roles(plan: Plan) -> None:
     """
     for check in plan.checks:
         for metric in _metrics(check):
-            needs = metric.roles if isinstance(metric, RateMetric) else getattr(metric, "needs", ())
-            for role in needs:
+            for role in metric.needs:
                 if not plan.roles.get(role):
                     raise InvalidParameterError(
                         f"Check {check.id!r}: the metric {metric.name!r} needs `{role}`; name its"

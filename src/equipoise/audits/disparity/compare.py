@@ -20,8 +20,6 @@ from equipoise.audits.disparity.sides import (
     Reference,
     Sides,
     finest_groups,
-    metric_needs,
-    row_quantities,
     sides_of,
 )
 from equipoise.audits.disparity.subgroups import finite
@@ -144,7 +142,7 @@ def read_samples(
 def _two_models(
     table: Table, metric: AnyMetric, baseline: str, candidate: object
 ) -> Asking[ChangeSample]:
-    needs = dict(metric_needs(metric))
+    needs = dict(metric.needs)
     role = next((role for role in ("y_pred", "y_score") if role in needs), None)
     if role is None:
         raise InvalidParameterError(
@@ -163,7 +161,7 @@ def _two_models(
         raise DataError(f"Scores must be numeric; {baseline!r} and {column!r} are not both.")
     needs["baseline"] = needs[role]
     before = table.with_roles(**{role: baseline})
-    (u0, w0), (u1, w1) = row_quantities(before, metric), row_quantities(view, metric)
+    (u0, w0), (u1, w1) = metric.build(before), metric.build(view)
     name = ("models", baseline, column)
 
     def quantity(term: str, value: nw.Expr) -> Quantity:
@@ -260,7 +258,7 @@ def _n_clusters(table: Table, unit: AnyArray) -> int | None:
 
 def _declared(table: Table, metric: AnyMetric, by: Sequence[Quantity], needs: Any) -> Sums:
     """Declare u and w by group and further keys, and whether they are counts of ones."""
-    u, w = row_quantities(table, metric)
+    u, w = metric.build(table)
     owner = id(u) if isinstance(metric, Metric) else None
 
     def quantity(term: str, value: nw.Expr) -> Quantity:
@@ -269,7 +267,7 @@ def _declared(table: Table, metric: AnyMetric, by: Sequence[Quantity], needs: An
     odd = ((u != 0.0) & (u != 1.0)) | ((w != 0.0) & (w != 1.0)) | (u > w)
     return table.sums(
         [quantity("u", u), quantity("w", w)],
-        {**metric_needs(metric), **needs},
+        {**metric.needs, **needs},
         counted=[quantity("defined", w != 0.0), quantity("odd", odd)],
         by=by,
         order=1,

@@ -17,7 +17,6 @@ from equipoise._checks import (
 from equipoise._typing import Alternative, AnyArray, DiscoveryMethod, FloatArray, Rng
 from equipoise.audits.asking import Asking, question_method
 from equipoise.audits.disparity.questions import DiscoverDetails
-from equipoise.audits.disparity.sides import metric_needs, row_quantities
 from equipoise.audits.disparity.subgroups import finite
 from equipoise.audits.progress import progress_bar
 from equipoise.audits.words import dropped_notes
@@ -143,7 +142,7 @@ def discover(
     names = _features(self.table, features, found)
     # A missing value of a feature is a level; groups are features here.
     table = self.table.grouped_by(())
-    u, w = row_quantities(table, found)
+    u, w = found.build(table)
     owner = id(u) if isinstance(found, Metric) else None
     odd = (w != 0.0) & (w != 1.0)
     quantities = [
@@ -152,7 +151,7 @@ def discover(
     ]
     declared = table.sums(
         quantities,
-        metric_needs(found),
+        found.needs,
         counted=[Quantity(found.name, ("discover", owner, "odd"), odd)],
         order=1,
     )
@@ -183,7 +182,7 @@ def _features(
             "`discover` needs columns to make subgroups of; pass `features`, or name features or"
             " groups in `Audit`."
         )
-    used = {roles.column(role): role for role in metric_needs(metric)}
+    used = {roles.column(role): role for role in metric.needs}
     for name in names:
         table.check_column(name)
         if name in used:
@@ -249,7 +248,7 @@ def _query(
     split: float | str,
 ) -> "nw.LazyFrame[Any]":
     """Return the rows on which the metric is defined, with what a search needs of them."""
-    u, w = row_quantities(table, metric)
+    u, w = metric.build(table)
     roles = table.roles
     columns = {f"__eq_x{k}": nw.col(name) for k, name in enumerate(names)}
     columns |= {_VALUE: table.number(u), _DEFINED: table.number(w)}
@@ -262,7 +261,7 @@ def _query(
     if isinstance(split, str):
         table.check_column(split)
         columns[_SPLIT] = nw.col(split)
-    needs = metric_needs(metric)
+    needs = metric.needs
     complete = table.complete(needs) if table.missing(needs) else table.frame
     frame = complete.select(*(value.alias(name) for name, value in columns.items()))
     frame = frame.filter((nw.col(_DEFINED) != 0.0) & ~nw.col(_VALUE).is_null())

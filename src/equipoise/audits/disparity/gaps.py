@@ -1,7 +1,7 @@
 """Which groups differ, which exceed a tolerance, and which are shown to be within a margin."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from equipoise._typing import (
     AnyArray,
     Conditional,
     DisparityMethod,
+    Extreme,
     Family,
     FlagAlternative,
     FloatArray,
@@ -21,7 +22,7 @@ from equipoise._typing import (
 )
 from equipoise.audits.asking import Asking, question_method
 from equipoise.audits.disparity.alike import GivenAsked, bonferroni
-from equipoise.audits.disparity.sides import Reference, is_extreme
+from equipoise.audits.disparity.sides import Reference
 from equipoise.audits.disparity.subgroups import (
     SHAPES_UNKNOWN,
     Compared,
@@ -155,7 +156,7 @@ def disparity(
     check_fraction("alpha", alpha)
     check_flag("simultaneous", simultaneous)
     if check_flag("grades", grades) and (
-        given is not None or is_extreme(reference) or not isinstance(metric, (str, Metric))
+        given is not None or _is_extreme(reference) or not isinstance(metric, (str, Metric))
     ):
         raise InvalidParameterError(
             '`grades` are of one metric, without `given` and the reference "highest" or "lowest".'
@@ -586,6 +587,11 @@ def _single(metric: Metrics) -> str | Metric:
     return metric
 
 
+def _is_extreme(reference: object) -> bool:
+    """Whether the reference is the highest or the lowest category."""
+    return isinstance(reference, str) and reference in get_args(Extreme)
+
+
 def _extreme(
     reference: Reference,
     method: DisparityMethod,
@@ -597,7 +603,7 @@ def _extreme(
     rng: Rng = None,
 ) -> "ExtremeAsked | None":
     """Return the comparison with the highest or lowest category, if that is asked."""
-    if not is_extreme(reference):
+    if not _is_extreme(reference):
         if (min_share, small, by) != (0.02, "exclude", "table"):
             raise InvalidParameterError(
                 '`min_share`, `small` and `by` belong to `reference="highest"` or "lowest".'

@@ -32,7 +32,6 @@ from equipoise.audits.disparity.alike import (
 )
 from equipoise.audits.disparity.measure import Measured
 from equipoise.audits.disparity.questions import DisparityDetails
-from equipoise.audits.disparity.sides import metric_needs, row_quantities
 from equipoise.audits.disparity.strata import compare_within_strata
 from equipoise.audits.disparity.subgroups import finite
 from equipoise.audits.disparity.wording import family_note
@@ -213,8 +212,8 @@ def compare_by_learners(
     words = tuple(column for column in asked.given if column not in numbers)
     found = find_metric(metric)
     view = table.grouped_by((*group, *words))
-    values = [*row_quantities(view, found), *(nw.col(name).cast(nw.Float64) for name in numbers)]
-    sums = view.sums([*map(Quantity.of, values)], metric_needs(found), order=1)
+    values = [*found.build(view), *(nw.col(name).cast(nw.Float64) for name in numbers)]
+    sums = view.sums([*map(Quantity.of, values)], found.needs, order=1)
     cells: CellMoments = yield sums
     narrow: NarrowRows = yield Rows(sums)
     rows = _Rows.of(narrow.read(), len(group))

@@ -9,7 +9,6 @@ import numpy as np
 from equipoise._checks import SMALLEST
 from equipoise._typing import IntArray
 from equipoise.audits.asking import Asking
-from equipoise.audits.disparity.sides import metric_needs, row_quantities
 from equipoise.audits.words import dropped_notes
 from equipoise.data.columns import Needs
 from equipoise.data.groups import n_subgroups
@@ -219,7 +218,7 @@ def metric_quantities(table: Table, metric: AnyMetric) -> tuple[Quantity, Quanti
     """Return numerator and denominator of a metric as quantities that can be summed."""
     if isinstance(metric, RateMetric):
         return table.rate_quantities(metric.roles, (metric.u, metric.w))
-    u, w = row_quantities(table, metric)
+    u, w = metric.build(table)
     owner = _owner(metric)
     return Quantity(metric.name, (owner, "u"), u), Quantity(metric.name, (owner, "w"), w)
 
@@ -238,7 +237,7 @@ def _declared(
     also: Needs | None = None,
 ) -> Sums:
     """Declare the row quantities u and w; counted are rows with a w, and those not 0 or 1."""
-    own = metric_needs(metric)
+    own = metric.needs
     needs = {**(also or {}), **own}
     if isinstance(metric, RateMetric) and needs == own:
         return table.rate_sums(metric.roles, (metric.u, metric.w), reference=reference)

@@ -21,8 +21,6 @@ from equipoise.audits.disparity.sides import (
     Reference,
     Sides,
     finest_groups,
-    metric_needs,
-    row_quantities,
     sides_of,
 )
 from equipoise.audits.disparity.subgroups import finite
@@ -92,7 +90,7 @@ def declare_batches(
         Its quantities are u, w, and the squares and product of both over rows, weights inside;
         its further sum counts the rows on which the metric is defined.
     """
-    u, w = row_quantities(table, metric)
+    u, w = metric.build(table)
     weight = nw.lit(1.0) if table.roles.weight is None else table.value("weight")
     owner = id(u) if isinstance(metric, Metric) else None
     # A quantity is multiplied by the weight once; products of two need it twice.
@@ -102,7 +100,7 @@ def declare_batches(
         keys.append(Quantity(table.roles.cluster, "cluster", nw.col(table.roles.cluster)))
     return table.sums(
         [Quantity(metric.name, ("batches", owner, term), value) for term, value in terms.items()],
-        {**metric_needs(metric), **(needs or {})},
+        {**metric.needs, **(needs or {})},
         counted=[Quantity(metric.name, ("batches", owner, "defined"), w != 0.0)],
         by=keys,
         order=1,

@@ -1,20 +1,14 @@
-"""Row quantities of a metric, and groups beside what they are held against: unions of cells."""
+"""Groups beside what they are held against: unions of cells."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
-from operator import add
-from typing import Any, TypeAlias, get_args
+from typing import Any, TypeAlias
 
-import narwhals as nw
 import numpy as np
 
 from equipoise._checks import check_number
-from equipoise._typing import AnyArray, BoolArray, Extreme, IntArray
-from equipoise.data.columns import ONE, Needs, RoleColumns
+from equipoise._typing import AnyArray, BoolArray, IntArray
 from equipoise.data.groups import Labelled, matching_cells, subgroup_name, subgroups
-from equipoise.data.metrics import AnyMetric, Metric, RateMetric
-from equipoise.data.table import label_combinations
 from equipoise.exceptions import InvalidParameterError
 from equipoise.moments import number_cells
 from equipoise.results.finding import Note
@@ -25,9 +19,6 @@ __all__ = [
     "Reference",
     "Sides",
     "finest_groups",
-    "is_extreme",
-    "metric_needs",
-    "row_quantities",
     "sides_of",
 ]
 
@@ -51,69 +42,12 @@ class External:
 Reference: TypeAlias = str | float | Mapping[str, Any] | External | None
 
 
-def is_extreme(reference: object) -> bool:
-    """Whether the reference is the highest or the lowest category."""
-    return isinstance(reference, str) and reference in get_args(Extreme)
-
-
 VACUOUS = Note(code="vacuous", message="This group is what the others are compared with.")
 OVERLAP = Note(
     code="overlaps-reference",
     message="The group shares rows with what it would be compared with, so that no gap between them"
     " is tested here. Name a reference in the same columns.",
 )
-
-
-def metric_needs(metric: AnyMetric) -> Needs:
-    """Return the roles that a metric uses."""
-    if isinstance(metric, Metric):
-        return {}
-    if isinstance(metric, RateMetric):
-        return dict.fromkeys(metric.roles, "label")
-    return metric.needs
-
-
-def row_quantities(table: RoleColumns, metric: AnyMetric) -> tuple[nw.Expr, nw.Expr]:
-    """Return numerator and denominator of a metric as numbers of each row.
-
-    Parameters
-    ----------
-    table : RoleColumns
-        With the roles that the metric uses.
-    metric : RateMetric, RealMetric or Metric
-        What is measured.
-
-    Returns
-    -------
-    u, w : narwhals expression
-        Null where a column that is used is.
-    """
-    if isinstance(metric, RateMetric):
-        labels = label_combinations(metric.roles)
-        u, w = (
-            reduce(
-                add,
-                [
-                    table.number(table.has_labels(metric.roles, own))
-                    for own, counts in zip(labels, chosen, strict=True)
-                    if counts
-                ],
-            )
-            for chosen in (metric.u, metric.w)
-        )
-        return u, w
-    if isinstance(metric, Metric):
-        return _own(table, metric.numerator), _own(table, metric.denominator)
-    return metric.build(table)
-
-
-def _own(table: RoleColumns, quantity: "nw.Expr | str | None") -> nw.Expr:
-    if quantity is None:
-        return ONE
-    if isinstance(quantity, str):
-        table.check_column(quantity)
-        return nw.col(quantity).cast(nw.Float64)
-    return quantity.cast(nw.Float64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from equipoise._typing import AnyArray, BoolArray, DisparityMethod, FloatArray, 
 from equipoise.audits.asking import Asking, side_by_side
 from equipoise.audits.disparity.measure import Measured, measure, metric_quantities
 from equipoise.audits.disparity.questions import DisparityDetails, GroupUnits
-from equipoise.audits.disparity.sides import External, Reference, metric_needs
+from equipoise.audits.disparity.sides import External, Reference
 from equipoise.data.columns import Needs
 from equipoise.data.groups import Subgroups, matching_cells, subgroup_name, subgroups
 from equipoise.data.metrics import Metric, Metrics, find_metrics
@@ -326,7 +326,7 @@ def compare_metrics(
         raise InvalidParameterError(
             "`reference` is a number, the value of one metric; ask about each metric alone."
         )
-    also = {role: kind for one in found for role, kind in metric_needs(one).items()}
+    also = {role: kind for one in found for role, kind in one.needs.items()}
     quantities = [q for one in found for q in metric_quantities(table, one)]
     *parts, moments = yield from side_by_side(
         [
