@@ -10,7 +10,7 @@ Functions take arrays and return arrays of the same shape.
 import numpy as np
 from scipy import special
 
-from equipoise._typing import FloatArray
+from equipoise._typing import AnyArray, FloatArray
 
 __all__ = [
     "clopper_pearson",
@@ -18,6 +18,7 @@ __all__ = [
     "deviance",
     "difference_fit",
     "exact_tail",
+    "log_ways",
     "probability",
     "signed_deviance",
     "upper_tail",
@@ -249,3 +250,10 @@ def upper_tail(x: FloatArray, n: FloatArray, rate: FloatArray) -> FloatArray:
     k = np.clip(x, 1.0, np.maximum(n, 1.0))
     inside = special.betainc(k, np.maximum(n - k, 0.0) + 1.0, rate)
     return np.where(x <= 0, 1.0, np.where(x > n, 0.0, inside))
+
+
+def log_ways(n: AnyArray | float, k: AnyArray) -> FloatArray:
+    """Logarithm of the number of ways to choose `k` of `n`."""
+    return np.asarray(
+        special.gammaln(n + 1.0) - special.gammaln(k + 1.0) - special.gammaln(n - k + 1.0)
+    )

@@ -28,6 +28,7 @@ from scipy import special
 from equipoise._checks import check_finite, check_fraction, check_number
 from equipoise._typing import AnyArray, BoolArray, Extreme, FloatArray, IntArray, Rng, Scale
 from equipoise.exceptions import GroupTooSmallError, InvalidParameterError
+from equipoise.stats.binomial import log_ways
 from equipoise.stats.disparity.category_means import CategoryMeans
 from equipoise.stats.disparity.extremes import (
     ExtremeComparison,
@@ -230,12 +231,6 @@ def _hypergeometric(
     return count, chance / chance.sum()
 
 
-def _log_ways(n: AnyArray | int, k: AnyArray) -> FloatArray:
-    return np.asarray(
-        special.gammaln(n + 1.0) - special.gammaln(k + 1.0) - special.gammaln(n - k + 1.0)
-    )
-
-
 def boschloo_p_value(x1: int, n1: int, x2: int, n2: int) -> float:
     """Two-sided p-value of Boschloo's exact unconditional test: twice the smaller one-sided one.
 
@@ -271,7 +266,7 @@ def _boschloo_greater(x1: int, n1: int, x2: int, n2: int) -> float:
     edge = np.count_nonzero(tail <= tail[x1, x2] * (1.0 + _TIE), axis=1) - 1
     kept = np.flatnonzero(edge >= 0)
     edge = edge[kept]
-    ways = _log_ways(n1, kept.astype(np.float64))
+    ways = log_ways(n1, kept.astype(np.float64))
 
     def chance_at(rate: FloatArray) -> FloatArray:
         p = rate[:, None]

@@ -28,7 +28,7 @@ from scipy import linalg, special
 
 from equipoise._checks import check_fraction
 from equipoise._typing import BoolArray, FloatArray, IntArray, Scale
-from equipoise.stats.binomial import difference_fit
+from equipoise.stats.binomial import difference_fit, log_ways
 from equipoise.stats.disparity.pair_scores import outer_ends, ratio_fit
 
 __all__ = [
@@ -251,7 +251,7 @@ class StratumCounts:
         chance, least = np.ones(1), 0
         for n1, n0, ones in zip(self.n1, self.n0, self.x1 + self.x0, strict=True):
             count = np.arange(max(0.0, ones - n0), min(n1, ones) + 1.0)
-            log = _log_ways(n1, count) + _log_ways(n0, ones - count)
+            log = log_ways(n1, count) + log_ways(n0, ones - count)
             part = np.exp(log - log.max())
             chance = np.convolve(chance, part / part.sum())
             least += int(count[0])
@@ -451,9 +451,3 @@ def quadratic_test(gap: FloatArray, covariance: FloatArray) -> ChiSquare:
     kept = values > 1e-10 * max(float(values[-1]), 1e-300)
     part = vectors[:, kept].T @ gap
     return ChiSquare(statistic=float((part**2 / values[kept]).sum()), df=int(kept.sum()))
-
-
-def _log_ways(n: float, k: FloatArray) -> FloatArray:
-    return np.asarray(
-        special.gammaln(n + 1.0) - special.gammaln(k + 1.0) - special.gammaln(n - k + 1.0)
-    )
