@@ -1,5 +1,6 @@
 """The recipes for a metric and a question work as their pages say, without another change."""
 
+import ast
 import re
 import sys
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from equipoise.results.finding import Decision, Finding
 from equipoise.results.question import Question, Section, register
 from equipoise.results.result import AuditResult
 
+SRC = Path(eq.__file__).parent
 RECIPES = Path(__file__).parents[2] / "docs" / "contributing"
 TABLE = {
     "sex": ["F"] * 6 + ["M"] * 50,
@@ -121,3 +123,32 @@ def test_a_question_is_asked_in_plans_and_shown_in_the_report(ask_in_a_plan):
 def test_a_plan_knows_the_options_of_a_new_question(ask_in_a_plan):
     with pytest.raises(eq.exceptions.InvalidParameterError, match="Did you mean 'least'"):
         ask_in_a_plan('question = "presence"\nleats = 0.2')
+
+
+def named_in(path):
+    """Return the parameters, keywords, fields and attributes that a module names."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, (ast.arg, ast.keyword)):
+            yield node.arg
+        elif isinstance(node, ast.Attribute):
+            yield node.attr
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            yield node.target.id
+
+
+@pytest.mark.parametrize(
+    ("option", "files"),
+    [
+        ("grades", {"gaps.py", "questions.py"}),
+        ("simultaneous", {"gaps.py", "questions.py", "given.py", "extremes.py"}),
+        ("conditional", {"gaps.py", "questions.py", "given.py", "alike.py"}),
+    ],
+)
+def test_an_option_is_known_to_the_family_of_its_question_alone(option, files):
+    found = {path for path in SRC.rglob("*.py") if option in set(named_in(path))}
+    assert found == {SRC / "audits" / "disparity" / file for file in files}
+
+
+def test_a_plan_knows_an_option_by_the_signature_alone(ask_in_a_plan):
+    dossier = ask_in_a_plan('question = "disparity"\nmetric = "tpr"\nsimultaneous = true')
+    assert dossier.checks[0].result.details["simultaneous"]
