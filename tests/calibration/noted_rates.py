@@ -11,7 +11,8 @@ margin, without and with that. In two minutes:
 import numpy as np
 from scipy import stats
 
-from equipoise.audits.disparity.subgroups import GUARD, MEASURED, units_of_unknown_shape
+from equipoise.audits.disparity.subgroups import MEASURED, units_of_unknown_shape
+from equipoise.stats.small_samples import one_sided_fold
 from simulate import units as simulate
 
 SEED, N_TABLES = 77, 6000
@@ -51,8 +52,7 @@ def guarded(rng, law, n, n_tables=N_TABLES):
 
 def critical(n, unknown):
     """Roots from which a one-sided test of so many units rejects at 5%."""
-    fold = max(row for row in GUARD if row[0] <= n)[1]
-    return np.where(unknown, stats.norm.isf(0.05 / fold), stats.norm.isf(0.05))
+    return np.where(unknown, stats.norm.isf(0.05 / one_sided_fold(n)), stats.norm.isf(0.05))
 
 
 def quoted(n):

@@ -85,14 +85,14 @@ def against_known(u, w, value, *, rule="checked", scale="difference"):
     )
 
 
-def against_population(u, w, *, rule="checked", scale="difference", centre=0.0):
-    """Groups of a partition against everyone; no unit spans groups."""
+def against_population(u, w, *, rule="checked", scale="difference", centre=0.0, population=True):
+    """Groups of a partition against everyone, or everyone else; no unit spans groups."""
     sums = UnitSums.of_units(u, w, centre=centre)
     return MeanComparison.with_rest(
         sums,
         sums.sum().expand(-1) - sums,
         pooled_shape(sums).expand(),
-        population=True,
+        population=population,
         rule=rule,
         scale=scale,
     )

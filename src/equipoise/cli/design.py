@@ -87,6 +87,9 @@ Adjust = Annotated[Rule, typer.Option("--adjust", help="Adjustment for the numbe
 DesignEffect = Annotated[
     float, typer.Option("--design-effect", help="Variance factor for dependent rows.")
 ]
+ClusterSize = Annotated[
+    float | None, typer.Option("--cluster-size", help="Rows of a unit, where rows are dependent.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
 
@@ -149,6 +152,7 @@ def show_power(
     n_tests: Tests = None,
     adjust: Adjust = Rule.AUTO,
     design_effect: DesignEffect = 1.0,
+    cluster_size: ClusterSize = None,
     as_json: AsJson = False,
 ) -> None:
     """Chance that an audit of n rows shows what is there."""
@@ -170,6 +174,7 @@ def show_power(
             n_tests=n_tests,
             adjust=adjust.value,
             design_effect=design_effect,
+            cluster_size=cluster_size,
         ),
         as_json=as_json,
     )
@@ -190,6 +195,7 @@ def show_sample_size(
     n_tests: Tests = None,
     adjust: Adjust = Rule.AUTO,
     design_effect: DesignEffect = 1.0,
+    cluster_size: ClusterSize = None,
     wanted: Annotated[
         float, typer.Option("--power", help="Power wanted for the test of each group.")
     ] = 0.8,
@@ -213,6 +219,7 @@ def show_sample_size(
             n_tests=n_tests,
             adjust=adjust.value,
             design_effect=design_effect,
+            cluster_size=cluster_size,
             power=wanted,
         ),
         as_json=as_json,

@@ -2,7 +2,9 @@ r"""What an audit of predicted treatment effects can show.
 
 Standard errors are those of arm means: :math:`\sigma / \sqrt{n e (1 - e)}` for the effect of a
 group of n rows of which the share e is treated, and the same for its error, its slope (over the
-standard deviation of its predictions) and its ranking. It is planning, not inference.
+standard deviation of its predictions) and its ranking. Tests have a noncentral t law with the
+degrees of freedom of the arms; fewer than four units in an arm show nothing, whatever the error. It
+is planning, not inference.
 """
 
 from collections.abc import Sequence
@@ -12,7 +14,10 @@ import numpy as np
 from scipy import special
 
 from equipoise._checks import check_fraction, check_integer, check_number
+from equipoise._typing import FloatArray
+from equipoise.design.power import MANY, critical_value, unit_rows
 from equipoise.exceptions import InvalidParameterError
+from equipoise.stats.small_samples import MIN_UNITS
 
 __all__ = ["EffectAudit", "effect_audit"]
 
@@ -30,7 +35,8 @@ class EffectAudit:
     share, n_group : tuple of float
         Of each group: its share of the rows, and its rows.
     error, bias : tuple of float
-        Error of the predictions of each group; error less that of the other groups.
+        Error of the predictions of each group; error less that of the other groups. Infinite where
+        an arm of the group has fewer than four units: it is not tested.
     slope, autoc : tuple of float, or None
         Distance of the slope from one; rank-weighted average effect. `None` where the spread of the
         predictions is not given.
@@ -70,6 +76,7 @@ def effect_audit(
     alpha: float = 0.05,
     power: float = 0.8,
     design_effect: float = 1.0,
+    cluster_size: float | None = None,
 ) -> EffectAudit:
     """Say how large an error must be for an experiment to show it.
 
@@ -96,6 +103,8 @@ def effect_audit(
         Chance of detection.
     design_effect : float, default 1
         Variance factor for dependent rows.
+    cluster_size : float, optional
+        Rows of a unit, as in `power`; units are in one arm.
 
     Returns
     -------
@@ -129,6 +138,7 @@ def effect_audit(
     else:
         spread = check_number("sd", sd, low=np.finfo(float).tiny)
     factor = check_number("design_effect", design_effect, low=np.finfo(float).tiny)
+    rows = unit_rows(factor, cluster_size)
     size = n * parts
     se = spread * np.sqrt(factor / (size * treated * (1.0 - treated)))
     others = size.sum() - size
@@ -136,7 +146,15 @@ def effect_audit(
     rest = (squares.sum() - squares) / others**2
     # Of two groups the biases are one number with two signs: one test.
     level = alpha / (1 if len(parts) == 2 else len(parts))
-    reach = _reach(level, chance)
+    share_of_arm = np.array([treated, 1.0 - treated])
+    units = size[:, None] * share_of_arm / rows
+    arm = spread**2 * factor / (size[:, None] * share_of_arm)
+    doubt = (arm**2 / np.maximum(units - 1.0, 1e-9)).sum(axis=1)
+    others_doubt = ((size**4 * doubt).sum() - size**4 * doubt) / others**4
+    least = units.min(axis=1)
+    reach = _reach(level, chance, se**4 / doubt, least)
+    apart = _reach(level, chance, (se**2 + rest) ** 2 / (doubt + others_doubt), least)
+    alone = _reach(alpha / len(parts), chance, se**4 / doubt, least)
     slope = None
     if pred_sd is not None:
         slope = tuple((reach * se / check_number("pred_sd", pred_sd, low=1e-300)).tolist())
@@ -146,14 +164,16 @@ def effect_audit(
         level=level,
         share=tuple(parts.tolist()),
         n_group=tuple(size.tolist()),
-        error=tuple((_reach(alpha / len(parts), chance) * se).tolist()),
-        bias=tuple((reach * np.sqrt(se**2 + rest)).tolist()),
+        error=tuple((alone * se).tolist()),
+        bias=tuple((apart * np.sqrt(se**2 + rest)).tolist()),
         slope=slope,
         # The weights of ranks have variance one.
         autoc=tuple((reach * se).tolist()),
     )
 
 
-def _reach(level: float, power: float) -> float:
+def _reach(level: float, power: float, df: FloatArray, units: FloatArray) -> FloatArray:
     """Return how many standard errors are detected at a level with a power."""
-    return float(special.ndtri(1.0 - level / 2.0) + special.ndtri(power))
+    q = critical_value(level / 2.0, df, 0.25 / units)
+    reach = special.nctdtrinc(np.minimum(df, MANY), 1.0 - power, q)
+    return np.where(units >= MIN_UNITS, reach, np.inf)

@@ -1,10 +1,12 @@
 r"""How many rows an audit needs, and what an audit of a given size can show.
 
 Power for rates of independent rows is enumerated with the tests that the audits make, as long as
-events are few in the group or in its target. Elsewhere it is that of the normal approximation to
-the signed roots of `equipoise.stats.disparity.gaps`, with the sampling error of an estimated target
-and the covariance of a group with the population that contains it. It is planning, not inference:
-tests/calibration compares it with simulated audits.
+events are few in the group or in its target. Elsewhere it is that of the signed roots of
+`equipoise.stats.disparity.gaps`, with the sampling error of an estimated target and the covariance
+of a group with the population that contains it: normal for rates of many independent rows, and the
+noncentral t law for real values and for clusters, of which fewer than four are not tested and which
+must show more on one side where there are too few to know their shape. It is planning, not
+inference: tests/calibration compares it with simulated audits.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,6 +20,7 @@ from equipoise._checks import check_fraction, check_integer, check_number, check
 from equipoise._typing import (
     Adjust,
     AnyArray,
+    BoolArray,
     FlagAlternative,
     FloatArray,
     PlannedQuestion,
@@ -28,8 +31,9 @@ from equipoise.exceptions import InvalidParameterError
 from equipoise.stats.binomial import probability, upper_tail
 from equipoise.stats.inversion import GREATER
 from equipoise.stats.pairs import Pairs, known_root
+from equipoise.stats.small_samples import MIN_UNITS, one_sided_fold, shape_is_unknown
 
-__all__ = ["Power", "power", "sample_size"]
+__all__ = ["MANY", "Power", "critical_value", "power", "sample_size", "unit_rows"]
 
 _LARGEST = 10**12
 _FEW_EVENTS = 100.0
@@ -37,6 +41,9 @@ _FEW_EVENTS = 100.0
 _TARGET_COUNTS = 41
 """Counts of the target that are looked at; more of them are taken together."""
 _FAR = 6.0
+_FARTHEST = 30.0
+MANY = 1e6
+"""Degrees of freedom from which a law is normal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +112,40 @@ class _Scenario:
     n_tests: int
     adjust: Adjust
     design_effect: float
+    cluster_size: float
     rates: tuple[FloatArray, FloatArray] | None  # of group and target, for 0/1 metrics
+
+    @property
+    def counted(self) -> bool:
+        """Whether counts of independent rows decide."""
+        return self.rates is not None and self.cluster_size == 1.0 == self.design_effect
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Law:
+    """Of the test of each group.
+
+    t with `df` degrees. What is taken out of skewness costs `cost` times the square of a statistic;
+    tests of one side are `fold` times as strict in the share `unknown` of samples.
+    """
+
+    df: FloatArray
+    cost: FloatArray
+    fold: FloatArray
+    unknown: FloatArray
+    tested: BoolArray
+
+    def beyond(self, shift: FloatArray, critical: FloatArray) -> FloatArray:
+        """Probability of a statistic above `critical` when it is centred at `shift`."""
+        # The noncentral law is not computed far from its centre, where nothing is left to chance.
+        near = np.clip(shift, -_FARTHEST, _FARTHEST)
+        below = special.nctdtr(np.minimum(self.df, MANY), near, critical)
+        below = np.where(np.isinf(self.df), special.ndtr(critical - shift), below)
+        return np.where(self.tested, 1.0 - below, 0.0)
+
+    def quantile(self, tail: AnyArray | float) -> FloatArray:
+        """Statistic that is exceeded with a chance of `tail` without any gap."""
+        return critical_value(tail, self.df, self.cost)
 
 
 def power(
@@ -124,6 +164,7 @@ def power(
     n_tests: int | None = None,
     adjust: Adjust = "auto",
     design_effect: float = 1.0,
+    cluster_size: float | None = None,
     pilot: Pilot | None = None,
     effects: Sequence[float] | None = None,
     cov: AnyArray | None = None,
@@ -169,6 +210,9 @@ def power(
     design_effect : float, default 1
         Factor on the variance for dependent rows: with c rows for each unit and correlation r
         within units, 1 + (c - 1) r.
+    cluster_size : float, optional
+        c, the rows of a unit: with few units less is shown. By default the fewest that have this
+        design effect, which promises too much where units are few and r is small.
     pilot : AuditResult, optional
         Of `improvability`: the candidate is expected to be what it was in the pilot.
     effects, cov : list of float, array, optional
@@ -225,6 +269,7 @@ def power(
         n_tests=n_tests,
         adjust=adjust,
         design_effect=design_effect,
+        cluster_size=cluster_size,
     )
     return _evaluate(scenario, rows)
 
@@ -244,6 +289,7 @@ def sample_size(
     n_tests: int | None = None,
     adjust: Adjust = "auto",
     design_effect: float = 1.0,
+    cluster_size: float | None = None,
     pilot: Pilot | None = None,
     effects: Sequence[float] | None = None,
     cov: AnyArray | None = None,
@@ -261,7 +307,7 @@ def sample_size(
         As in `power`.
     share, disparity, rate, sd, target, reference_share : optional
         As in `power`.
-    margin, alternative, alpha, n_tests, adjust, design_effect : optional
+    margin, alternative, alpha, n_tests, adjust, design_effect, cluster_size : optional
         As in `power`.
     pilot, effects, cov, differing, accuracy_loss, n_candidates, correlation : optional
         As in `power`, of "improvability".
@@ -329,6 +375,7 @@ def sample_size(
         n_tests=n_tests,
         adjust=adjust,
         design_effect=design_effect,
+        cluster_size=cluster_size,
     )
 
     def enough(n: int) -> bool:
@@ -391,6 +438,7 @@ def _scenario(
     n_tests: int | None,
     adjust: Adjust,
     design_effect: float,
+    cluster_size: float | None,
 ) -> _Scenario:
     check_option("question", question, PlannedQuestion)
     check_option("target", target, PlannedTarget)
@@ -429,6 +477,7 @@ def _scenario(
         )
     rates = None if rate is None else _rates(shares, gaps, rate, target)
     own, other = _variances(shares, rates, sd)
+    effect = check_number("design_effect", design_effect, low=1e-9)
     rule: Adjust = ("bh" if question == "flag" else "none") if adjust == "auto" else adjust
     tests = len(shares) if n_tests is None else check_integer("n_tests", n_tests, low=len(shares))
     return _Scenario(
@@ -444,9 +493,57 @@ def _scenario(
         alpha=check_fraction("alpha", alpha),
         n_tests=tests,
         adjust=rule,
-        design_effect=check_number("design_effect", design_effect, low=1e-9),
+        design_effect=effect,
+        cluster_size=unit_rows(effect, cluster_size),
         rates=rates,
     )
+
+
+def unit_rows(design_effect: float, cluster_size: float | None) -> float:
+    """Rows of a unit: those given, or the fewest that have the design effect.
+
+    Parameters
+    ----------
+    design_effect : float
+        1 + (c - 1) r with c rows and a correlation of r.
+    cluster_size : float, optional
+        c.
+
+    Returns
+    -------
+    float
+    """
+    if cluster_size is None:
+        return max(design_effect, 1.0)
+    size = check_number("cluster_size", cluster_size, low=1.0)
+    if size < design_effect:
+        raise InvalidParameterError(
+            f"`design_effect` cannot exceed the rows of a unit: it is 1 + (c - 1) r with c rows and"
+            f" a correlation r of at most 1; got {design_effect:g} with `cluster_size` {size:g}."
+        )
+    return size
+
+
+def critical_value(
+    tail: AnyArray | float, df: AnyArray | float, cost: AnyArray | float
+) -> FloatArray:
+    """Statistic that is exceeded with a chance of `tail` without any effect.
+
+    Parameters
+    ----------
+    tail : float or array
+        One-sided level.
+    df : float or array
+        Degrees of freedom.
+    cost : float or array
+        What taking out skewness costs, in squares of the statistic.
+
+    Returns
+    -------
+    array
+    """
+    q = -special.stdtrit(df, tail)
+    return np.asarray(q + cost * q**2)
 
 
 def _variances(
@@ -483,10 +580,10 @@ def _rates(
 
 
 def _evaluate(s: _Scenario, n: int) -> Power:
-    se = _standard_error(s, n)
-    level = _level(s, se)
-    chance = _chance(s, se, level)
-    if s.rates is not None and s.design_effect == 1.0:
+    se, law = _standard_error(s, n), _law(s, n)
+    level = _level(s, se, law)
+    chance = _chance(s, se, law, level)
+    if s.counted:
         for k in range(len(chance)):
             exact = _enumerated(s, k, n, float(se[k]), level)
             chance[k] = chance[k] if exact is None else exact
@@ -523,7 +620,34 @@ def _standard_error(s: _Scenario, n: int) -> FloatArray:
     return np.sqrt(variance * s.design_effect / n)
 
 
-def _level(s: _Scenario, se: FloatArray) -> float:
+def _law(s: _Scenario, n: int) -> _Law:
+    """Law of the test of each group, from the independent units on both sides."""
+    one = np.ones(len(s.share))
+    if s.counted:
+        return _Law(df=np.inf * one, cost=0.0 * one, fold=one, unknown=0.0 * one, tested=one > 0)
+    everyone = n / s.cluster_size
+    own = everyone * s.share
+    other = everyone * (s.reference_share * one if s.target == "reference" else 1.0 - s.share)
+    least = own if s.target == "known" else np.minimum(own, other)
+    a, b = s.variance / own, s.target_variance / other * (s.target != "known")
+    # Welch's degrees; a side of one unit is not tested.
+    shared = a**2 / np.maximum(own - 1.0, 1e-9) + b**2 / np.maximum(other - 1.0, 1e-9)
+    # As in audits; a group that is nearly everybody has only its own shape.
+    lone = everyone < 1.5 * least
+    unknown = shape_is_unknown(everyone, least) | (lone & (least < 100.0))
+    # The skewness of m normal values has the variance 6 / m, and is too large from 0.1 root m on.
+    looks_skewed = 2.0 * special.ndtr(-0.1 * least / np.sqrt(6.0))
+    return _Law(
+        df=(a + b) ** 2 / shared,
+        # Found by simulation: in few units some skewness is always seen, and what is seen counts.
+        cost=np.where(lone, 0.5, 0.25) / least,
+        fold=one_sided_fold(least),
+        unknown=np.where(unknown, 1.0, looks_skewed),
+        tested=least >= MIN_UNITS,
+    )
+
+
+def _level(s: _Scenario, se: FloatArray, law: _Law) -> float:
     """Level at which a single test of the family is made."""
     if s.adjust == "none":
         return s.alpha
@@ -535,7 +659,7 @@ def _level(s: _Scenario, se: FloatArray) -> float:
     # grow with t, so that the iteration falls from alpha to that t.
     level = alpha
     for _ in range(1000):  # pragma: no branch
-        rejected = _chance(s, se, level).sum() + (m - len(se)) * level
+        rejected = _chance(s, se, law, level).sum() + (m - len(se)) * level
         following = float(alpha * max(rejected, 1.0) / m)
         if level - following <= 1e-9 * level:
             break
@@ -543,18 +667,28 @@ def _level(s: _Scenario, se: FloatArray) -> float:
     return level
 
 
-def _chance(s: _Scenario, se: FloatArray, level: float) -> FloatArray:
+def _chance(s: _Scenario, se: FloatArray, law: _Law, level: float) -> FloatArray:
     """Probability that each test rejects at `level`."""
+    strict = _chance_of(s, se, law, level, law.fold)
+    plain = _chance_of(s, se, law, level, np.ones(len(se)))
+    return law.unknown * strict + (1.0 - law.unknown) * plain
+
+
+def _chance_of(
+    s: _Scenario, se: FloatArray, law: _Law, level: float, fold: FloatArray
+) -> FloatArray:
+    """Probability that each test rejects where p-values of one side count `fold` times."""
     z, margin = s.disparity / se, s.margin / se
+    q = law.quantile(level / fold)
     if s.question == "certify":
-        q = -special.ndtri(level)
-        both = special.ndtr(margin - z - q) + special.ndtr(margin + z - q) - 1.0
-        return np.asarray(np.maximum(both, 0.0))
+        return np.maximum(law.beyond(margin - z, q) + law.beyond(margin + z, q) - 1.0, 0.0)
     if s.alternative in {"greater", "less"}:
         sign = 1.0 if s.alternative == "greater" else -1.0
-        return np.asarray(special.ndtr(sign * z - margin + special.ndtri(level)))
-    q = np.array([_outside_critical(level, 2.0 * width) for width in margin])
-    return np.asarray(special.ndtr(z - margin - q) + special.ndtr(-z - margin - q))
+        return law.beyond(sign * z - margin, q)
+    each = zip(margin, fold, strict=True)
+    root = np.array([_outside_critical(level, 2.0 * width, f) for width, f in each])
+    q = law.quantile(special.ndtr(-root))
+    return law.beyond(z - margin, q) + law.beyond(-z - margin, q)
 
 
 def _enumerated(s: _Scenario, k: int, n: int, se: float, level: float) -> float | None:
@@ -664,12 +798,12 @@ class _Rows:
         return pairs.root(np.full(len(x), null), np.arange(len(x)), GREATER)
 
 
-def _outside_critical(level: float, width: float) -> float:
-    """Critical root of the test of an interval of `width` standard errors."""
+def _outside_critical(level: float, width: float, fold: float = 1.0) -> float:
+    """Critical root of the test of an interval of `width` standard errors; see `p_outside`."""
     # Takes longer to import than most audits to run.
     from scipy import optimize
 
     def excess(c: float) -> float:
-        return float(special.ndtr(-c) + special.ndtr(-c - width)) - level
+        return float(fold * special.ndtr(-c) + (2.0 - fold) * special.ndtr(-c - width)) - level
 
-    return float(optimize.brentq(excess, -1.0, -float(special.ndtri(level / 4.0))))
+    return float(optimize.brentq(excess, -1.0, -float(special.ndtri(level / (4.0 * fold)))))

@@ -51,6 +51,7 @@ __all__ = [
     "joint_test",
     "likelihood_is_long_enough",
     "normal_root",
+    "one_sided_fold",
     "pooled_shape",
     "quotient",
     "shape_is_unknown",
@@ -621,6 +622,32 @@ def shape_is_unknown(n_pool: AnyArray | float, n_eff: AnyArray | float) -> BoolA
         Below 50 units of the same kind and 30 on a side: right only if values are not very skewed.
     """
     return (np.asarray(n_pool) < 50.0) & (np.asarray(n_eff) < 30.0)
+
+
+_FOLDS = ((0, 5.0), (20, 3.0), (40, 2.0), (100, 1.5), (200, 1.25))
+
+
+def one_sided_fold(n_eff: AnyArray | float) -> FloatArray:
+    """How many fold p-values of one side count where the shape of values is not known.
+
+    Parameters
+    ----------
+    n_eff : array
+        Effective units of the smaller side.
+
+    Returns
+    -------
+    array
+        From 5 with the fewest to 1.25 from 200 units on: of lognormal or mostly zero values at most
+        .064 are then false at 5% (tests/calibration/noted_rates.py).
+
+    Examples
+    --------
+    >>> one_sided_fold([12.0, 20.0, 500.0]).tolist()
+    [5.0, 3.0, 1.25]
+    """
+    units, folds = np.array(_FOLDS).T
+    return folds[np.searchsorted(units[1:], np.nan_to_num(n_eff), side="right")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,15 +10,25 @@ from equipoise.exceptions import InvalidParameterError
 
 def test_errors_by_hand():
     plan = effect_audit(4_000, share=[0.5, 0.3, 0.2], sd=2.0, treated=0.25, pred_sd=0.5)
-    z = stats.norm.ppf(1 - 0.05 / 6) + stats.norm.ppf(0.8)
-    se = 2.0 * np.sqrt(1 / (0.25 * 2_000) + 1 / (0.75 * 2_000))
-    assert_allclose(plan.error[0], z * se)
-    assert_allclose(plan.slope[0], z * se / 0.5)
-    rest = 2.0 * np.sqrt(1 / (0.25 * 2_000) + 1 / (0.75 * 2_000))
-    assert_allclose(plan.bias[0], z * np.hypot(se, rest))
+    arms = 4.0 / (np.array([0.25, 0.75]) * 2_000)
+    se = np.sqrt(arms.sum())
+    # Welch's degrees of 500 and 1,500; a quarter of q^2 / 500 is what skewness costs.
+    df = se**4 / (arms**2 / [499, 1499]).sum()
+    q = stats.t.isf(0.05 / 6, df)
+    assert_allclose(stats.nct.sf(q + q**2 / 2_000, df, plan.error[0] / se), 0.8, rtol=1e-6)
+    assert_allclose(plan.slope[0], plan.error[0] / 0.5)
+    assert_allclose(plan.bias[0], plan.error[0] * np.sqrt(2.0), rtol=2e-3)
     assert "share 0.2: 800 rows" in str(plan)
     assert plan.slope is not None
     assert effect_audit(4_000, share=[0.5, 0.5], rate=0.2).slope is None
+
+
+def test_arms_of_three_detect_nothing():
+    plan = effect_audit(86, share=[0.93, 0.07], sd=1.0)
+    assert plan.error[1] == plan.bias[1] == np.inf
+    assert np.isfinite(plan.error[0])
+    clusters = effect_audit(400, share=[0.5, 0.5], sd=1.0, design_effect=3.0, cluster_size=40.0)
+    assert clusters.error == (np.inf, np.inf)
 
 
 def test_an_audit_says_what_planning_said(rng):

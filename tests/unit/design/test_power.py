@@ -47,7 +47,11 @@ def test_one_sided_flags_and_their_mirror_image_agree():
         alternative="less",
     )
     np.testing.assert_allclose(up.power, down.power)
-    np.testing.assert_allclose(up.power[0], stats.norm.sf(stats.norm.isf(0.05) - 0.1 / up.se[0]))
+    # Welch's degrees of 600 and 1,400 values; a quarter of q^2 / 600 is what skewness costs.
+    df = (1 / 600 + 1 / 1400) ** 2 / (1 / 600**2 / 599 + 1 / 1400**2 / 1399)
+    q = stats.t.isf(0.05, df)
+    expected = stats.nct.sf(q + q**2 / 2400, df, 0.1 / up.se[0])
+    np.testing.assert_allclose(up.power[0], expected, rtol=1e-6)
 
 
 def test_outside_without_a_margin_is_two_sided():
@@ -111,6 +115,28 @@ def test_dependent_rows_need_more():
         "disparity", share=0.5, disparity=0.1, sd=1.0, target="rest", design_effect=2.2
     )
     np.testing.assert_allclose(grouped.n / alone.n, 2.2, rtol=1e-3)
+
+
+def test_fewer_than_four_units_show_nothing():
+    options = {"disparity": 3.0, "sd": 1.0, "target": "rest"}
+    assert power("disparity", n=100, share=0.03, **options).power == (0.0,)
+    assert power("disparity", n=100, share=0.05, **options).power[0] > 0.9
+    clusters = {"share": 0.5, "design_effect": 3.0, **options}
+    assert power("disparity", n=60, cluster_size=10.0, **clusters).power == (0.0,)
+    assert power("disparity", n=60, cluster_size=5.0, **clusters).power[0] > 0.0
+
+
+def test_claims_of_one_side_need_more_where_a_shape_is_unknown():
+    options = {"share": 0.999, "sd": 1.0, "target": "known"}
+    alone = power("flag", n=20, disparity=0.8, **options).power[0]
+    among = power("flag", n=400, disparity=0.8, **options | {"share": 0.05}).power[0]
+    assert alone < among - 0.1
+    assert power("certify", n=12, margin=1.0, **options).power[0] < 0.45
+
+
+def test_a_design_effect_beyond_the_rows_of_a_unit_is_refused():
+    with pytest.raises(InvalidParameterError, match="cannot exceed the rows of a unit"):
+        power("disparity", n=60, share=0.5, sd=1.0, design_effect=3.0, cluster_size=2.0)
 
 
 def test_text_has_a_line_for_each_group():

@@ -23,7 +23,11 @@ from equipoise.results.estimand import Estimand
 from equipoise.results.finding import ConfidenceInterval, Decision, Finding, Note
 from equipoise.stats.disparity.gaps import Disparities, Target, disparities
 from equipoise.stats.disparity.means import UnitCounts
-from equipoise.stats.small_samples import likelihood_is_long_enough, shape_is_unknown
+from equipoise.stats.small_samples import (
+    likelihood_is_long_enough,
+    one_sided_fold,
+    shape_is_unknown,
+)
 
 __all__ = [
     "Compared",
@@ -74,10 +78,6 @@ MEASURED = ((0, 0.17, 0.12), (12, 0.15, 0.10), (20, 0.13, 0.09), (40, 0.10, 0.08
             (100, 0.08, 0.07), (200, 0.07, 0.07))  # fmt: skip
 """Effective units; how often one-sided and two-sided tests of one group of lognormal or mostly zero
 values reject a true null at 5% from there on, at most (tests/calibration/noted_rates.py)."""
-GUARD = ((0, 5.0), (20, 3.0), (40, 2.0), (100, 1.5), (200, 1.25))
-"""Effective units; how many fold p-values of one-sided tests count from there on, where the shape
-of values is not known: of lognormal or mostly zero values at most .064 are then false at 5%
-(tests/calibration/noted_rates.py)."""
 SHAPES_UNKNOWN = Note(
     code="shape-unknown",
     message="Some groups have skewed values or uneven weights, and little to borrow their shape"
@@ -517,9 +517,7 @@ def shape_guard(found: Disparities) -> FloatArray:
     if found.units is None:
         return np.ones(len(found.n))
     n_eff = np.minimum(found.units.n_eff, found.units.n_eff_target)
-    units, folds = np.array(GUARD).T
-    fold = folds[np.searchsorted(units[1:], np.nan_to_num(n_eff), side="right")]
-    return np.where(shape_unknown(found), fold, 1.0)
+    return np.where(shape_unknown(found), one_sided_fold(n_eff), 1.0)
 
 
 def guarded_interval(found: Disparities, confidence_level: float) -> tuple[FloatArray, FloatArray]:
@@ -538,7 +536,7 @@ def _shape_unknown(n_eff: float, *, guarded: bool) -> Note:
     """Say how often tests of very skewed values err with so few units, as measured."""
     _, one_sided, two_sided = max(row for row in MEASURED if row[0] <= n_eff)
     if guarded:
-        fold = max(row for row in GUARD if row[0] <= n_eff)[1]
+        fold = float(one_sided_fold(n_eff))
         return Note(
             code="shape-unknown",
             message="Values are skewed, or too few to tell, and there is little to borrow their"
