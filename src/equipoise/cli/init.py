@@ -13,7 +13,7 @@ from equipoise.cli.files import check_outputs, write_all
 from equipoise.exceptions import DataError, InvalidParameterError
 
 if TYPE_CHECKING:
-    from equipoise.plans.draft import Draft as Drafted
+    from equipoise.plans.draft import Draft
 
 __all__ = ["init"]
 
@@ -78,7 +78,7 @@ def init(
     )
 
 
-def template_checks(name: Template, drafted: "Drafted") -> str:
+def template_checks(name: Template, drafted: "Draft") -> str:
     """Return the questions of a shipped plan, once the draft has the roles that they need."""
     if name == "lending":
         # A candidate uses no identifier, no protected attribute and not the audited score.
@@ -106,7 +106,7 @@ def template_checks(name: Template, drafted: "Drafted") -> str:
     return asked if drafted.roles.get("features", True) else _without_candidates(asked, drafted)
 
 
-def _without_candidates(text: str, drafted: "Drafted") -> str:
+def _without_candidates(text: str, drafted: "Draft") -> str:
     """Leave out the questions that build an alternative: there is nothing to build it from."""
     del drafted.roles["features"], drafted.reasons["features"]
     kept = [part for part in text.split("\n\n") if "candidate = " not in part]
@@ -117,7 +117,7 @@ def _without_candidates(text: str, drafted: "Drafted") -> str:
     )
 
 
-def _selected_is_favourable(drafted: "Drafted") -> None:
+def _selected_is_favourable(drafted: "Draft") -> None:
     """Let the good decision be the one that counts as 1, as the questions of a rule take it."""
     good = drafted.roles["favourable"]
     if good == drafted.roles.get("positive", 1):
