@@ -20,7 +20,7 @@ coverage: $(VENV)/.development
 	$(BIN)/coverage combine
 	$(BIN)/coverage report --skip-covered --show-missing
 
-# About 20 CPU minutes, by hand: what of `equipoise.stats` the tests would not notice.
+# About 25 CPU minutes, by hand: what of `equipoise.stats` the tests would not notice.
 mutation: $(VENV)/.development
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 nice $(BIN)/python tests/mutation/sample.py 80
 
