@@ -31,7 +31,10 @@ STATS = SOURCE / "equipoise" / "stats"
 SCORE = Path(__file__).with_name("score.json")
 FOLDERS = ("unit", "reference/stats", "property/stats")
 ENOUGH = 30.0
-"""CPU seconds, which a busy machine doubles, after which no further test of a mutant is begun: it has survived those nearest."""
+"""CPU seconds after which no further test of a mutant is begun: it has survived those nearest.
+
+A busy machine takes twice as many for the same tests.
+"""
 
 EVERYTHING = {"equipoise", "equipoise.stats"}
 """Packages that most tests name, whatever they ask."""
