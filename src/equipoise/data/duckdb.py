@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
+from urllib.parse import unquote
 
 from equipoise._checks import shown
 from equipoise.data.fingerprint import sources
@@ -259,6 +260,8 @@ def read(path: str, *, words: CsvWords | None = None) -> Any:
             # Folders named like ``race=Black`` are a column, as they are for Spark.
             hive = any("=" in file for file in files)
             relation = reader.read_parquet(files, hive_partitioning=hive)
+            if hive:
+                _check_folders(reader, files, path)
         else:
             relation = _read_csv(reader, files, path, words)
         # Binding reads only headers; one row shows corrupt files before an audit is under way.
@@ -282,7 +285,8 @@ def read(path: str, *, words: CsvWords | None = None) -> Any:
 def _read_csv(reader: Any, files: list[str], path: str, words: CsvWords | None) -> Any:
     layout = csv_layout(files, path, words)
     headers = csv_headers(reader, files, layout)
-    by_name = len({tuple(header) for header in headers.values()}) > 1
+    # Else files whose lines end otherwise than those of the first are not read, without a word.
+    by_name = len(files) > 1
     _check_headers(headers, path)
     marks = _marks(layout)
     relation = reader.read_csv(files, na_values=NULL_WORDS, union_by_name=by_name, **marks)
@@ -520,6 +524,23 @@ def check_one_schema(reader: Any, files: list[str], path: str) -> None:
     for file, columns in found[1:]:
         if columns != first:
             raise _different(path, (first_file, first.split(", ")), (file, columns.split(", ")))
+
+
+def _check_folders(reader: Any, files: list[str], path: str) -> None:
+    """Raise if a column is in the files too, with other values than the names of folders say."""
+    columns = set(reader.read_parquet(files, hive_partitioning=False).columns)
+    for file in files:
+        for name, sign, value in (part.partition("=") for part in Path(file).parent.parts):
+            if not sign or name not in columns:
+                continue
+            differ = f"CAST({_quoted(name)} AS VARCHAR) IS DISTINCT FROM {_literal(unquote(value))}"
+            own = reader.read_parquet(file, hive_partitioning=False)
+            if own.filter(differ).limit(1).fetchall():
+                raise DataError(
+                    f"{shown(file)} has a column {shown(name)} with other values than the name of"
+                    f" its folder says. Drop it from the files of {shown(path)}, or rename the"
+                    " folder."
+                )
 
 
 def _different(

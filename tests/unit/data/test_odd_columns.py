@@ -647,13 +647,36 @@ def test_numbers_that_begin_whole_keep_their_fractions(tmp_path):
     assert [finding.estimate for finding in result.findings] == pytest.approx(gaps.tolist())
 
 
-def test_a_later_file_has_no_say_in_what_a_column_is(tmp_path):
+def test_a_later_file_has_its_say_in_what_a_column_is(tmp_path):
     for k in range(15):
         (tmp_path / f"{k:02}.csv").write_text("g,p\n" + "1,0\n2,1\n" * 5)
     (tmp_path / "15.csv").write_text("g,p\n" + "1.5,0\n2,1\n" * 5)
     audit = eq.Audit(tmp_path / "*.csv", group="g", y_pred="p")
-    with pytest.raises(DataError, match=r"further down has 1\.5, which would lose a part"):
-        audit.disparity("selection_rate")
+    result = audit.disparity("selection_rate")
+    found = {finding.group: finding.n for finding in result.findings}
+    assert found == {"g=1": 75, "g=1.5": 5, "g=2": 80}
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("other", ["before", "later"])
+def test_files_with_other_ends_of_lines_are_read_whole(tmp_path, end, other):
+    """DuckDB read none of the rows of such a file, without a word."""
+    rows = "g,p\n" + "a,1\nb,0\nb,1\n" * 10
+    (tmp_path / "m.csv").write_text(rows)
+    text = rows.replace("\n", end)
+    (tmp_path / f"{other}.csv").write_bytes(text.encode("utf-8-sig"))
+    result = eq.Audit(tmp_path / "*.csv", group="g", y_pred="p").disparity("selection_rate")
+    assert [finding.n for finding in result.findings] == [20, 40]
+
+
+def test_folders_that_say_otherwise_than_their_files_are_refused(tmp_path):
+    rows = pa.table({"g": ["a", "b"] * 10, "p": [0, 1, 1, 0] * 5})
+    (tmp_path / "t/p/g=a").mkdir(parents=True)
+    parquet.write_table(rows, tmp_path / "t/p/g=a/x.parquet")
+    with pytest.raises(DataError, match="has a column 'g' with other values than the name of"):
+        eq.Audit(tmp_path / "t", group="g", y_pred="p")
+    parquet.write_table(rows.filter(pa.array([True, False] * 10)), tmp_path / "t/p/g=a/x.parquet")
+    assert eq.Audit(tmp_path / "t", group="g", y_pred="p").disparity("selection_rate").n == 10
 
 
 def test_nanoseconds_of_a_csv_file_are_told_apart(tmp_path):
