@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 PEERS  := .venv-peers
 NODE_MODULES := tests/e2e/node_modules/.package-lock.json
 
-.PHONY: demo test coverage mutation check format docs notebooks lower-bounds python bench bench-large scoreboard release calibration lock lock-audit clean
+.PHONY: demo samples nightly test coverage mutation check format docs notebooks lower-bounds python bench bench-large scoreboard release calibration lock lock-audit clean
 
 demo: $(VENV)/.runtime
 	$(BIN)/equipoise demo --output report.html
@@ -37,6 +37,10 @@ format: $(VENV)/.development
 docs: $(VENV)/.development
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
+# The finished reports of docs/samples.md, and that page itself.
+samples: $(VENV)/.runtime
+	COLUMNS=80 $(BIN)/python docs/samples.py samples
+
 # Runs the notebooks again and keeps what they print; their tables are looked for in $EQUIPOISE_DATA.
 notebooks: $(VENV)/.development
 	$(BIN)/python -W error docs/notebooks.py
@@ -56,6 +60,50 @@ lower-bounds python:
 	.venv-$@/bin/uv pip install --quiet --python .venv-$@/bin/python $(PICK) --editable . "pytest>=8.4" "hypothesis>=6.120" "pandas>=2.2" "polars>=1.20"
 	.venv-$@/bin/equipoise demo --output report.html
 	.venv-$@/bin/python -m pytest -q -W ignore::DeprecationWarning tests/unit/plot tests/unit/plans/test_draft.py tests/unit/audits/disparity/test_gaps.py
+
+# Hours: every suite that is too long for CI, one after the other, each with its output in `nightly`.
+# One that fails does not keep the others from running, and is named at the end.
+NIGHT := coverage calibration grids slow fuzz typed kills mutation r notebooks lower-bounds pythons
+PYTHONS ?= python3.12 python3.13
+ALONE := OMP_NUM_THREADS=1 PYTHONPATH=src:tests $(BIN)/python
+nightly: $(VENV)/.development
+	rm -rf nightly && mkdir nightly
+	for suite in $(NIGHT); do \
+	  $(MAKE) night-$$suite >nightly/$$suite.log 2>&1 || echo $$suite >>nightly/failed; done
+	tail -n 3 nightly/*.log
+	! cat nightly/failed 2>/dev/null
+
+night-%:
+	$(MAKE) $*
+
+night-grids:
+	$(ALONE) tests/calibration/small_samples_grid.py
+	$(ALONE) tests/calibration/edges.py
+	$(ALONE) tests/calibration/monitor_delays.py
+
+night-slow:
+	$(ALONE) -m pytest -q --slow -m "slow and not calibration"
+
+night-fuzz:
+	$(BIN)/python -m pip install --quiet atheris
+	for target in plan csv audit; do $(ALONE) tests/fuzz/fuzz.py $$target 1200 || exit 1; done
+	rm -rf fuzz-corpus-*
+
+night-typed:
+	$(ALONE) tests/fuzz/typed.py 0 10000
+
+night-kills:
+	for what in files command; do $(ALONE) tests/support/audit_kills.py $$what 500 || exit 1; done
+	for what in state command; do $(ALONE) tests/support/monitor_kills.py $$what 500 || exit 1; done
+
+night-mutation:
+	$(ALONE) tests/mutation/sample.py 60
+
+night-r:
+	$(ALONE) -m pytest -q -rs tests/reference/test_r.py
+
+night-pythons:
+	for one in $(PYTHONS); do $(MAKE) python PYTHON=$$one || exit 1; done
 
 lock: $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet uv
@@ -109,4 +157,4 @@ $(NODE_MODULES): tests/e2e/package.json
 	if command -v npm >/dev/null; then cd tests/e2e && npm install --no-audit --no-fund --silent; fi
 
 clean:
-	rm -rf $(VENV) site rates.jsonl tests/e2e/node_modules report.html
+	rm -rf $(VENV) site rates.jsonl tests/e2e/node_modules report.html samples nightly

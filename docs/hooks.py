@@ -16,13 +16,11 @@ from pathlib import Path
 from latex2mathml.converter import convert
 from mkdocs.structure.files import File
 
-from equipoise.plans.plan import read_plan
-from equipoise.plans.run import execute
-from equipoise.report.html import html_report
 from equipoise.results.question import questions
 
 DOCS = Path(__file__).parent
 sys.path.insert(0, str(DOCS))
+import samples  # noqa: E402
 from notebooks import markdown, read  # noqa: E402
 
 ROOT = DOCS.parent
@@ -41,7 +39,8 @@ def on_files(files, config):
     for path in sorted((DOCS / "tutorials").glob("*.ipynb")):
         page = markdown(read(path))
         files.append(File.generated(config, f"tutorials/{path.stem}.md", content=page))
-    files.append(File.generated(config, "samples/compas.html", content=_sample()))
+    for name, report in samples.reports({n: samples.dossier(n) for n in samples.SAMPLES}).items():
+        files.append(File.generated(config, f"samples/{name}.html", content=report))
     for page in list(files.documentation_pages()):
         for target in _outside(page.src_uri, page.content_string):
             uri = _copy_uri(target)
@@ -96,11 +95,6 @@ def on_page_markdown(markdown, page, config, files):
         return posixpath.relpath(_copy_uri(target), folder or ".")
 
     return LINK.sub(lead, markdown)
-
-
-def _sample():
-    """Return the report of the bundled demonstration."""
-    return html_report(execute(read_plan(ROOT / "src/equipoise/plans/templates/demo.toml")))
 
 
 def _questions():

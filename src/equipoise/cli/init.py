@@ -46,7 +46,7 @@ def init(
     """Look at a table, guess the roles of its columns, write a plan."""
     from equipoise.data.fingerprint import sources
     from equipoise.data.profile import profile, read_layout
-    from equipoise.plans.draft import Draft, draft, draft_text, give_favourable
+    from equipoise.plans.draft import draft, draft_text, give_favourable, unread_text
 
     check_outputs(output, inputs={"the data": sources(data)})
     if output.exists() and not force:
@@ -61,7 +61,7 @@ def init(
     except DataError as error:
         if not sources(data):
             raise
-        write_all({output: draft_text(Draft(warning=str(error)), path=path)})
+        write_all({output: unread_text(path=path, reason=str(error))})
         raise DataError(f"{error} {output} holds a plan to complete.") from error
     if favourable is not None:
         give_favourable(drafted, columns, favourable)

@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from equipoise._checks import nearest, quoted, shown
+from equipoise._typing import EffectMeasure
 from equipoise.data.columns import KEPT_NAMES
 from equipoise.data.layout import Layout
 from equipoise.data.profile import ColumnProfile
 from equipoise.exceptions import InvalidParameterError
 
-__all__ = ["Draft", "draft", "draft_text", "give_favourable"]
+__all__ = ["Draft", "draft", "draft_text", "give_favourable", "unread_text"]
 
 _ANY = re.IGNORECASE
 CLASSES: dict[str, re.Pattern[str]] = {
@@ -175,6 +176,8 @@ NO_WORDS = frozenset({"0", "false", "no", "n", "f", "nein", "non", "nao"})
 
 AGES = (25, 45)
 """Cut points of an age."""
+MOST_RATIO = 10.0
+"""Of outcomes with and without treatment; larger numbers are differences of amounts."""
 MOST_GROUPS = 3
 MOST_SEXES = 6
 MOST_LEVELS = 20
@@ -206,6 +209,8 @@ class Draft:
         Whether a person must say what of several values is decided or happens.
     words : dict
         By role, what is said of people with and without it.
+    measure : {"difference", "relative"}
+        What predicted effects seem to be: ratios are never negative, and seldom all below 1.
     """
 
     roles: dict[str, Any] = field(default_factory=dict)
@@ -217,6 +222,7 @@ class Draft:
     warning: str = ""
     undecided: bool = False
     words: dict[str, tuple[str, str]] = field(default_factory=dict)
+    measure: EffectMeasure = "difference"
 
     def give(self, role: str, column: ColumnProfile, reason: str) -> None:
         """Give a role to a column."""
@@ -312,6 +318,7 @@ def draft(columns: Sequence[ColumnProfile], layout: Layout | None = None) -> Dra
     _arms(plan, free)
     _groups(plan, free)
     _remaining(plan, free)
+    _effects(plan, columns)
     _labels(plan, columns)
     _favourable(plan, columns)
     _words(plan, columns)
@@ -414,6 +421,23 @@ def draft_text(drafted: Draft, *, path: str, checks: str | None = None) -> str:
     return "\n".join(lines) + "\n\n" + (default_checks(drafted) if checks is None else checks)
 
 
+def unread_text(*, path: str, reason: str) -> str:
+    """Write a plan for a table that cannot be read yet: the reason, and what is to be filled in.
+
+    Parameters
+    ----------
+    path : str
+        Of the data, as the plan will name it.
+    reason : str
+        Why it cannot be read, and what to do.
+
+    Returns
+    -------
+    str
+    """
+    return draft_text(Draft(warning=reason), path=path)
+
+
 def _own_names(names: Sequence[str]) -> list[str]:
     """Write made-up names, some to a line, so that a person can put the right ones there."""
     if not names:
@@ -510,9 +534,12 @@ def _further_checks(drafted: Draft) -> list[tuple[str, dict[str, Any]]]:
             options["unit"] = "cluster"
         tables.append(("Does a score mean the same in every group?", options))
     if {"treatment", "effect_pred", "y_true"} <= have:
-        tables.append(
-            ("Are predicted effects equally accurate?", {"question": "treatment_effects"})
+        asked = (
+            "Are predicted effects equally accurate? What is predicted is a difference of outcomes"
+            " (0.1 for 10 points more) or their ratio (1.2 for a fifth more): check which."
         )
+        options = {"question": "treatment_effects", "measure": drafted.measure}
+        tables.append((asked, options))
     return tables
 
 
@@ -821,6 +848,14 @@ def _unnamed_outcome(plan: Draft, free: dict[str, ColumnProfile]) -> None:
         return
     plan.amount = not column.binary
     plan.give("y_true", free.pop(column.name), f"{why} ({_seen(column)}): check this")
+
+
+def _effects(plan: Draft, columns: Sequence[ColumnProfile]) -> None:
+    """Tell predicted ratios of outcomes from predicted differences by their range."""
+    predicted = next((c for c in columns if c.name == plan.roles.get("effect_pred")), None)
+    if predicted is not None and (predicted.low or 0.0) > 0.0 and (predicted.high or 0.0) > 1.0:
+        whole = plan.amount and (predicted.high or 0.0) > MOST_RATIO
+        plan.measure = "difference" if whole else "relative"
 
 
 def _ends_a_series(column: ColumnProfile, columns: Sequence[ColumnProfile]) -> bool:

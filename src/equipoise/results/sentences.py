@@ -85,6 +85,8 @@ def whole_group_words(name: str, words: Words) -> str:
         )
     # "African-American people" and "men" are African-American men.
     ends = (f" {words.people}", " people")
+    if len(said) > 1 and " " in said[-1] and not any(label.endswith(ends) for label in said):
+        return ", ".join(said)  # "men, defendants of other races"
     said.sort(key=lambda label: not label.endswith(ends))
     first = [label.removesuffix(ends[0]).removesuffix(ends[1]) for label in said[:-1]]
     return " ".join([*first, said[-1]])
@@ -140,6 +142,14 @@ def lead_sentence(findings: Sequence[Finding], result: "AuditResult") -> str:
     return "" if first is None else gap_sentence(first, result)
 
 
+def compared_with(finding: Finding, result: "AuditResult") -> str:
+    """Return the group that a finding is compared with, also where the data chose it."""
+    tables = result.details.get("tables") or ()
+    names = (one.get("highest") for one in tables if finding.group in one.get("categories", ()))
+    name = next(names, None)
+    return next((line.group for line in result.lines if line.group == name), finding.reference)
+
+
 def gap_sentence(finding: Finding, result: "AuditResult") -> str:
     """Tell a gap: both values, the difference, what is shown of it, and who is worse off.
 
@@ -157,8 +167,8 @@ def gap_sentence(finding: Finding, result: "AuditResult") -> str:
     """
     words = result.words
     told = words.metrics.get(finding.estimand.metric, MetricWords(noun=finding.estimand.noun))
-    group, reference = group_words(finding.group, words), group_words(finding.reference, words)
-    reference = reference or "the reference"
+    group = group_words(finding.group, words)
+    reference = group_words(compared_with(finding, result), words) or "the reference"
     values = result.details.value_of(finding)
     own = None if values is None else values["group_value"]
     other = None if values is None else values["target_value"]

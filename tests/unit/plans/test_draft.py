@@ -60,6 +60,27 @@ def test_an_experiment_is_recognised():
     assert 'question = "treatment_effects"' in draft_text(guess, path="x.csv")
 
 
+@pytest.mark.parametrize(
+    ("outcome", "low", "high", "measure"),
+    [
+        ([0, 1], -0.1, 0.3, "difference"),
+        ([0, 1], 0.0, 0.3, "difference"),
+        ([0, 1], 0.7, 1.6, "relative"),
+        ([3.5, 700.0, 20.0], 20.0, 90.0, "difference"),
+        ([3.5, 700.0, 20.0], 0.9, 1.2, "relative"),
+    ],
+)
+def test_predicted_ratios_are_told_from_differences(outcome, low, high, measure):
+    guess = drafted(
+        sex=["F", "M"] * 30,
+        treated=[0, 1, 1, 0] * 15,
+        uplift=np.linspace(low, high, N).tolist(),
+        outcome=(outcome * N)[:N],
+    )
+    assert guess.measure == measure
+    assert f'measure = "{measure}"' in draft_text(guess, path="x.csv")
+
+
 def test_the_questions_are_those_that_the_roles_allow():
     table = {"race": ["a", "b"] * 30, "sex": ["F", "F", "M"] * 20, "risk": list(range(60))}
     scored = parse_plan(draft_text(draft(profile(table | {"died": [0, 1, 1] * 20})), path="x.csv"))

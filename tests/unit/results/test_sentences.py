@@ -298,3 +298,25 @@ def test_what_is_shown_of_a_gap_is_the_near_end_of_its_interval():
     assert least(finding(None, 0.3), 0.0) == 0.0
     assert least(finding(0.25, 0.5, "ratio"), 1.0) == pytest.approx(np.log(2.0))
     assert least(SimpleNamespace(ci=None), 0.0) == 0.0
+
+
+def test_labels_that_do_not_join_are_set_apart():
+    both = GroupName([("sex", "m"), ("race", "C")])
+    labels = {"sex.m": "men", "race.C": "defendants of other races"}
+    assert group_words(both, Words(people="defendants", labels=labels)) == labels["race.C"].join(
+        ["men, ", ""]
+    )
+    labels["race.C"] = "Asian defendants"
+    assert group_words(both, Words(people="defendants", labels=labels)) == "Asian men"
+
+
+def test_a_reference_that_the_data_chose_is_named_as_a_group():
+    best = finding(GroupName([("sex", "w")]), 1.0, 1.0, 1.0, estimand=RATE)
+    line = finding(
+        GroupName([("sex", "m")]), -0.2, -0.3, -0.1, estimand=RATE, reference="the highest (sex=w)"
+    )
+    values = [{"group": line.group, "group_value": 0.4, "target_value": 0.6, "se": 0.01}]
+    tables = [{"highest": "sex=w", "categories": ["sex=m", "sex=w"]}]
+    words = Words(metrics={"selection_rate": SELECTED}, selected="were hired")
+    found = result(findings=[best, line], words=words, details={"values": values, "tables": tables})
+    assert gap_sentence(line, found).startswith("40.0% of sex: m and 60.0% of sex: w were hired")

@@ -8,6 +8,7 @@ from equipoise.results.formats import listed, number, p_value
 from equipoise.results.result import AuditResult
 from equipoise.results.sentences import (
     LEADING,
+    compared_with,
     group_words,
     lead,
     least,
@@ -112,10 +113,8 @@ def _lead(shown: list[Finding], result: AuditResult, which: str) -> tuple[Findin
     chosen = lead(shown, result)
     if chosen is None:
         return _furthest(shown, which), ""
-    tables = result.details["tables"]
-    name = next((one["highest"] for one in tables if chosen.group in one["categories"]), None)
-    beside = next((finding.group for finding in result.lines if finding.group == name), None)
-    pair = pair_sentence(replace(chosen, reference=beside), result) if beside else ""
+    beside = compared_with(chosen, result)
+    pair = pair_sentence(replace(chosen, reference=beside), result)
     return chosen, f"{pair}; " if pair else ""
 
 
