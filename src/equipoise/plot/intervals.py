@@ -378,14 +378,16 @@ def axis_words(words: str, told: MetricWords | None) -> str:
 
 def folded_words(findings: Sequence[Finding]) -> str:
     """Count the groups that are left to the table, and say why they are."""
-    small = sum(finding.n < LEADING for finding in findings)
+    withheld = sum(finding.withheld for finding in findings)
+    small = sum(finding.n < LEADING and not finding.withheld for finding in findings)
     untested = sum(f.estimate is None and f.n >= LEADING for f in findings)
-    more = len(findings) - small - untested
+    more = len(findings) - small - untested - withheld
     parts = [
         f"{count} {words}"
         for count, words in (
             (small, f"of fewer than {LEADING} rows"),
             (untested, "not tested"),
+            (withheld, "withheld"),
             (more, "more"),
         )
         if count

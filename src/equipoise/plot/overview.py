@@ -120,6 +120,8 @@ def _panel(axes: "Axes", result: "AuditResult", groups: Sequence[str], number: i
         if finding is None or entry is None or entry["group_value"] is None or finding.n < LEADING:
             few = finding is not None and finding.n < LEADING
             words = f"fewer than {LEADING} rows" if few else "not tested"
+            if finding is not None and finding.withheld:
+                words = "withheld"
             across = axes.get_yaxis_transform()
             axes.text(0.02, row, words, va="center", fontsize="x-small", transform=across)
             continue

@@ -23,7 +23,7 @@ from equipoise.results.estimand import Estimand
 from equipoise.results.finding import Finding
 from equipoise.results.question import load
 from equipoise.results.result import AuditResult
-from equipoise.results.sentences import share, whole_group_words
+from equipoise.results.sentences import share, whole_group_words, with_group_words
 from equipoise.results.tables import footnotes, in_order
 
 __all__ = ["html_report"]
@@ -127,13 +127,17 @@ def _view(check: Check) -> dict[str, Any]:
         "headline": wording.headline(result),
         "outcome": shown.value.replace(" ", "-"),
         "outcome_word": OUTCOME_WORDS[shown],
-        "joint": _joint(result),
+        "joint": None
+        if result.joint is None
+        else with_group_words(formats.joint_line(result.joint), result),
+        "null": with_group_words(result.null, result),
+        "alternative": with_group_words(result.alternative, result),
         "figure": figure(result, prefix=f"fig-{check.id}") if result.findings else None,
         "legend": wording.legend_words(result),
         "columns": [(column.name, column.kind) for column in columns],
         "rows": [
             Row(
-                group=whole_group_words(finding.group, result.words),
+                group=with_group_words(whole_group_words(finding.group, result.words), result),
                 identifier=finding.group,
                 cells=tuple(column.cells[k] for column in columns),
                 decision=formats.decision_word(finding.decision, result.question.words),
@@ -142,10 +146,20 @@ def _view(check: Check) -> dict[str, Any]:
             for k, finding in enumerate(told.findings)
         ],
         "caption": _caption(told),
+        "figcaption": _caption(told, method=False),
         "decisions": sorted(
             {formats.decision_word(f.decision, result.question.words) for f in told.findings}
         ),
-        "tables": [] if (tables := result.question.tables) is None else load(tables)(result),
+        "tables": [
+            replace(
+                table,
+                caption=with_group_words(table.caption, result),
+                rows=tuple(
+                    tuple(with_group_words(text, result) for text in row) for row in table.rows
+                ),
+            )
+            for table in (load(result.question.tables)(result) if result.question.tables else ())
+        ],
         "notes": notes,
         "assumptions": assumptions(result),
     }
@@ -168,7 +182,7 @@ def _columns(result: AuditResult) -> list[Column]:
     high = [None if f.ci is None else f.ci.high for f in findings]
     columns = [
         _words("Estimand", [f.estimand.words for f in findings]),
-        _words("Compared with", [whole_group_words(f.reference, result.words) for f in findings]),
+        _words("Compared with", [with_group_words(f.reference, result) for f in findings]),
         Column(name="n", cells=[_count(f) for f in findings]),
         Column(name="Share" if shares else "Value", cells=own if any(known) else []),
         Column(name="Reference", cells=target if len(set(target)) > 1 else []),
@@ -225,10 +239,11 @@ def _bounds(
     ]
 
 
-def _caption(result: AuditResult) -> str:
+def _caption(result: AuditResult, *, method: bool = True) -> str:
     """Say once what is the same in every row."""
     parts = []
-    for name, words in (("estimand", "{}"), ("reference", "compared with {}"), ("method", "by {}")):
+    same = [("estimand", "{}"), ("reference", "compared with {}"), ("method", "by {}")]
+    for name, words in same if method else same[:2]:
         texts = {getattr(finding, name) for finding in result.findings}
         text = texts.pop() if len(texts) == 1 else ""
         if text:
@@ -243,13 +258,3 @@ def _said(text: Estimand | str, result: AuditResult) -> str:
     if isinstance(text, GroupName):
         return whole_group_words(text, result.words)
     return text.replace("_", " ")
-
-
-def _joint(result: AuditResult) -> str | None:
-    """Write the joint test, with its reference named as in the table."""
-    if result.joint is None:
-        return None
-    null = result.joint.null
-    for reference in {f.reference for f in result.findings if isinstance(f.reference, GroupName)}:
-        null = null.replace(reference, whole_group_words(reference, result.words))
-    return formats.joint_line(replace(result.joint, null=null))

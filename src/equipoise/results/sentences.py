@@ -5,6 +5,7 @@ finding, both values from ``details.values``, and the words from `AuditResult.wo
 """
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -26,9 +27,11 @@ __all__ = [
     "least",
     "pair_sentence",
     "points",
+    "reference_name",
     "share",
     "size_sentence",
     "whole_group_words",
+    "with_group_words",
     "worse_off",
 ]
 
@@ -67,6 +70,26 @@ def known_group_words(name: str, result: "AuditResult") -> str:
     """Name a group of the details as the findings know it."""
     known = {str(name): name for f in result.findings for name in (f.group, f.reference)}
     return group_words(known.get(name, name), result.words)
+
+
+def reference_name(finding: Finding, result: "AuditResult") -> str:
+    """Name what a group is compared with, also where the data chose it."""
+    tables = result.details.get("tables") or ()
+    names = (one.get("highest") for one in tables if finding.group in one.get("categories", ()))
+    chosen = next(names, None)
+    group = next((line.group for line in result.lines if line.group == chosen), finding.reference)
+    return group_words(group, result.words) or "the reference"
+
+
+def with_group_words(text: str, result: "AuditResult") -> str:
+    """Write the groups of a result that a text names as people say them."""
+    known = {g for f in result.findings for g in (f.group, f.reference) if isinstance(g, GroupName)}
+    if not known:
+        return text
+    names = "|".join(re.escape(name) for name in sorted(known, key=len, reverse=True))
+    words = {str(name): whole_group_words(name, result.words) for name in known}
+    # A part of another intersection is none of these groups.
+    return re.sub(rf"(?<!& )(?:{names})(?! & |\w)", lambda match: words[match[0]], text)
 
 
 def whole_group_words(name: str, words: Words) -> str:
@@ -142,14 +165,6 @@ def lead_sentence(findings: Sequence[Finding], result: "AuditResult") -> str:
     return "" if first is None else gap_sentence(first, result)
 
 
-def compared_with(finding: Finding, result: "AuditResult") -> str:
-    """Return the group that a finding is compared with, also where the data chose it."""
-    tables = result.details.get("tables") or ()
-    names = (one.get("highest") for one in tables if finding.group in one.get("categories", ()))
-    name = next(names, None)
-    return next((line.group for line in result.lines if line.group == name), finding.reference)
-
-
 def gap_sentence(finding: Finding, result: "AuditResult") -> str:
     """Tell a gap: both values, the difference, what is shown of it, and who is worse off.
 
@@ -167,8 +182,7 @@ def gap_sentence(finding: Finding, result: "AuditResult") -> str:
     """
     words = result.words
     told = words.metrics.get(finding.estimand.metric, MetricWords(noun=finding.estimand.noun))
-    group = group_words(finding.group, words)
-    reference = group_words(compared_with(finding, result), words) or "the reference"
+    group, reference = group_words(finding.group, words), reference_name(finding, result)
     values = result.details.value_of(finding)
     own = None if values is None else values["group_value"]
     other = None if values is None else values["target_value"]
@@ -208,7 +222,7 @@ def pair_sentence(finding: Finding, result: "AuditResult") -> str:
     worse = worse_off(finding, result)
     sides = [
         (group_words(finding.group, words), values["group_value"]),
-        (group_words(finding.reference, words), values["target_value"]),
+        (reference_name(finding, result), values["target_value"]),
     ]
     (first, one), (second, two) = sides[::-1] if worse is False else sides
     if event is None:

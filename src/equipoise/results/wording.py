@@ -1,13 +1,20 @@
 """Every sentence that a person reads: print, HTML and command line agree."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from equipoise._names import GroupName
 from equipoise._typing import Multiplicity
 from equipoise.results.finding import Decision, Finding
 from equipoise.results.formats import decision_word, interval, listed, number, p_value, shortened
-from equipoise.results.sentences import LEADING, group_words, least, points
+from equipoise.results.sentences import (
+    LEADING,
+    group_words,
+    least,
+    points,
+    whole_group_words,
+)
 
 if TYPE_CHECKING:
     from equipoise.results.result import AuditResult
@@ -47,14 +54,15 @@ def question_words(result: "AuditResult") -> str:
 
 def finding_words(finding: Finding, result: "AuditResult") -> str:
     """Write one finding of a result on one line."""
+    group = whole_group_words(finding.group, result.words)
     if finding.withheld:
-        return f"{finding.group}: withheld"
+        return f"{group}: withheld"
     if finding.decision is Decision.NOT_TESTED:
-        return f"{finding.group}: not tested, n = {finding.n}"
+        return f"{group}: not tested, n = {finding.n:,}"
     p = "" if finding.p_value is None else f", p {p_value(finding.p_value)}"
     return (
-        f"{finding.group}: {finding.estimand.words} {amount(finding)}{p},"
-        f" n = {finding.n}, {decision_word(finding.decision, result.question.words)}"
+        f"{group}: {finding.estimand.words} {amount(finding)}{p},"
+        f" n = {finding.n:,}, {decision_word(finding.decision, result.question.words)}"
     )
 
 
@@ -72,9 +80,9 @@ def picture_words(result: "AuditResult") -> tuple[str, str]:
         if (found := decided(result, decision))
     )
     return title, (
-        f"{headline(result)} Estimates run from {number(lowest.estimate)}"
-        f" ({shortened(lowest.group)}) to {number(highest.estimate)}"
-        f" ({shortened(highest.group)}); {counts}. The table has every value."
+        f"{headline(result)} Estimates run from {gap_size(lowest.estimate, result)}"
+        f" ({group_words(lowest.group, result.words)}) to {gap_size(highest.estimate, result)}"
+        f" ({group_words(highest.group, result.words)}); {counts}. The table has every value."
     )
 
 
@@ -258,6 +266,15 @@ def amount(finding: Finding) -> str:
     return f"{number(finding.estimate)}{_bounds(finding)}"
 
 
-def value(finding: Finding) -> str:
-    """Write whose estimate it is, of what, and how large."""
-    return f"{shortened(finding.group)}, {finding.estimand.words} {amount(finding)}"
+def value(finding: Finding, result: "AuditResult") -> str:
+    """Write whose estimate it is, of what, and how large: below zero with positive numbers."""
+    name = f"{group_words(finding.group, result.words)}, {finding.estimand.words}"
+    estimate, ci = finding.estimate, finding.ci
+    if estimate is None or estimate >= 0.0:
+        return f"{name} {amount(finding)}"
+    ends = None
+    if ci is not None:
+        low, high = (None if end is None else -end for end in (ci.high, ci.low))
+        ends = replace(ci, low=low, high=high)
+    below = replace(finding, estimate=-estimate, ci=ends)
+    return f"{name} {number(-estimate)} below zero{_bounds(below)}"

@@ -116,7 +116,7 @@ def test_what_has_no_number_says_why():
     )
     texts = {text.get_text() for text in axes.texts}
     assert {"not tested", "what the others are compared with"} <= texts
-    assert labels(axes)[-1] == "1 group of fewer than 30 rows: see the table"
+    assert labels(axes)[-1] == "1 group withheld: see the table"
 
 
 def test_nothing_asked_is_an_empty_picture():

@@ -46,5 +46,5 @@ def test_an_improvement_that_is_not_shown_is_none(necessity):
 def test_the_page_shows_both_tables_and_escapes_names(necessity):
     page = html_report(dossier(check("improvability", necessity)))
     assert page.count('<table class="plain">') == 2
-    assert "of group=&lt;b&gt;" in page
+    assert "of group: &lt;b&gt;" in page
     assert "of group=<b>" not in page

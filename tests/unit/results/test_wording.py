@@ -241,10 +241,12 @@ def test_lines_that_differ_in_their_reference_alone_name_it():
         assert f"> race=A compared with {reference}</th>" in " ".join(html_table(audit).split())
     assert "> race=D</th>" in " ".join(html_table(audit).split())
     assert "compared with" not in table(result(findings=pairs[1:]))
-    assert reference_words(pairs, audit.words) == "the reference"
-    assert reference_words(pairs[1:], audit.words) == "race=C"
+    assert reference_words(audit) == "the reference"
+    assert reference_words(result(findings=pairs[1:])) == "race=C"
     named = [finding("race=A", 0.1, 0.0, 0.2, reference=GroupName([("race", "B")]))]
-    assert reference_words(named, audit.words) == "race: B"
+    assert reference_words(result(findings=named)) == "race: B"
+    highest = result(findings=pairs, details={"reference": "highest"})
+    assert reference_words(highest) == "the highest false positive rate"
 
 
 def test_a_joint_test_without_a_statistic_does_not_print_a_dash():

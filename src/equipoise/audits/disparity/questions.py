@@ -6,10 +6,10 @@ from typing import Any, NotRequired, TypedDict
 from equipoise.audits.disparity.wording import extreme_headline, given_headline, split_headline
 from equipoise.results.details import Details, details_of
 from equipoise.results.finding import Decision, Finding
-from equipoise.results.formats import number, p_value, shortened, with_article
+from equipoise.results.formats import number, p_value, with_article
 from equipoise.results.question import Question, Section
 from equipoise.results.result import AuditResult
-from equipoise.results.sentences import LEADING, lead_sentence
+from equipoise.results.sentences import LEADING, group_words, known_group_words, lead_sentence
 from equipoise.results.wording import (
     compared_noun,
     decided,
@@ -543,18 +543,20 @@ def _compare(result: AuditResult) -> str:
         limit = f"by more than {gap_size(details.margin, result)} " if details.margin else ""
         sentences.append(
             f"{len(grown)} {'gap' if len(grown) == 1 else 'gaps'} grew {limit}"
-            f"(most: {shortened(widest.group)}, {gap_size(widest.estimate, result)})"
+            f"(most: {group_words(widest.group, result.words)},"
+            f" {gap_size(widest.estimate, result)})"
         )
     return "; ".join(sentences)
 
 
 def _gate(result: AuditResult, gate: dict[str, Any]) -> str:
     margin = gap_size(gate["margin"], result)
+    worst = known_group_words(str(gate["worst"]), result)
     if gate["within"]:
         largest = ""
         if gate["bound"] is not None:
             bound = gap_size(gate["bound"], result)
-            largest = f" (largest bound {bound}, {shortened(str(gate['worst']))})"
+            largest = f" (largest bound {bound}, {worst})"
         return (
             f"Within the margin: no group's gap in {metric_words(result)} grew by more than"
             f" {margin}{largest}"
@@ -564,18 +566,18 @@ def _gate(result: AuditResult, gate: dict[str, Any]) -> str:
         return "Not shown to be within the margin: no gap could be tested"
     if gate["bound"] is None:
         return (
-            f"Not shown to be within the margin: for {shortened(str(gate['worst']))}, whose numbers"
+            f"Not shown to be within the margin: for {worst}, whose numbers"
             f" are withheld, growth by more than {margin} cannot be excluded"
         )
     if gate["bound"] <= gate["margin"] and untested:
         return (
-            f"Not shown to be within the margin: {shortened(str(untested[0]))}"
+            f"Not shown to be within the margin: {known_group_words(str(untested[0]), result)}"
             + (f" and {len(untested) - 1} more" if len(untested) > 1 else "")
             + " could not be tested (largest bound of the others"
-            f" {gap_size(gate['bound'], result)}, {shortened(str(gate['worst']))})"
+            f" {gap_size(gate['bound'], result)}, {worst})"
         )
     return (
-        f"Not within the margin: for {shortened(str(gate['worst']))} growth up to"
+        f"Not within the margin: for {worst} growth up to"
         f" {gap_size(gate['bound'], result)} cannot be excluded, where {margin} is tolerated"
     )
 
@@ -595,7 +597,7 @@ def _changed(result: AuditResult, details: CompareDetails) -> str:
         most = max(moved, key=lambda finding: abs(finding.estimate or 0.0))
         return (
             f"{len(moved)} of {len(tested)} gaps in {metric} changed {between}{test}, most for"
-            f" {shortened(most.group)}, by {gap_size(most.estimate, result)}"
+            f" {group_words(most.group, result.words)}, {_from_to(most, result, details)}"
         )
     if joint_detected(result):
         return f"Gaps in {metric} changed {between}{test}; no single group is shown to have moved"
@@ -603,6 +605,19 @@ def _changed(result: AuditResult, details: CompareDetails) -> str:
         f"No change of a gap in {metric} was detected {between}{test}; this does not show that"
         " there is none"
     )
+
+
+def _from_to(finding: Finding, result: AuditResult, details: CompareDetails) -> str:
+    """Say which gap became which: ``from 1.2 points below to 0.3 points above``."""
+    row = next((row for row in details.changes if row["group"] == finding.group), None)
+    if row is None or row["gap_old"] is None or row["gap_new"] is None:
+        return f"by {gap_size(abs(finding.estimate or 0.0), result)}"
+    ends = [
+        f"{gap_size(abs(gap), result)} {'below' if gap < 0.0 else 'above'}"
+        for gap in (row["gap_old"], row["gap_new"])
+    ]
+    reference = known_group_words(details.reference, result)
+    return f"from {ends[0]} to {ends[1]} {reference}"
 
 
 def _monitor(result: AuditResult) -> str:
@@ -628,7 +643,7 @@ def _monitor(result: AuditResult) -> str:
             known = (
                 f"; the average gap of every group lies within"
                 f" {gap_size(max(widths), result)} of"
-                f" {details.reference}"
+                f" {known_group_words(details.reference, result)}"
             )
         return f"No alarm in {batches}{known}; this does not show that there is no gap"
     first, finding = min(
@@ -643,8 +658,10 @@ def _monitor(result: AuditResult) -> str:
         when = first["alarm_at"]
         e = first["e_adjusted"][details.batches.index(when)] or e
     sentence = (
-        f"Alarm in {when}: the {finding.estimand.noun} of {shortened(finding.group)} differs from"
-        f" {details.reference} (e = {number(e)}{_chance(result, details)})"
+        f"Alarm in {when}: the {finding.estimand.noun} of"
+        f" {group_words(finding.group, result.words)} differs from"
+        f" {known_group_words(details.reference, result)} (e = {number(e)}"
+        f"{_chance(result, details)})"
     )
     if first["since"] is not None:
         since = first["since"]

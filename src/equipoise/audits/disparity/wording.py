@@ -1,14 +1,12 @@
 """What is said of comparisons with the highest category, or given factors, in one sentence."""
 
 import math
-from dataclasses import replace
 
 from equipoise.results.finding import Decision, Finding, Note
 from equipoise.results.formats import listed, number, p_value
 from equipoise.results.result import AuditResult
 from equipoise.results.sentences import (
     LEADING,
-    compared_with,
     group_words,
     lead,
     least,
@@ -113,8 +111,7 @@ def _lead(shown: list[Finding], result: AuditResult, which: str) -> tuple[Findin
     chosen = lead(shown, result)
     if chosen is None:
         return _furthest(shown, which), ""
-    beside = compared_with(chosen, result)
-    pair = pair_sentence(replace(chosen, reference=beside), result)
+    pair = pair_sentence(chosen, result)
     return chosen, f"{pair}; " if pair else ""
 
 

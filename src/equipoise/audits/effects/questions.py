@@ -208,15 +208,25 @@ def _treatment_effects(result: AuditResult) -> str:
         groups = "a group" if len(sloped) == 1 else f"{len(sloped)} groups"
         more = (
             f"; inside {groups} predicted differences follow the effects otherwise than in the"
-            f" rest, most for {value(furthest)}"
+            f" rest, most for {value(furthest, result)}"
         )
     # A group without bounds never leads.
     bounded = [f for f in biased or compared if f.ci and f.ci.low is not None]
     if (biased or joint_detected(result)) and bounded:
         clearest = max(bounded, key=lambda f: abs(f.statistic or 0.0))
+        if not joint_detected(result):
+            # Adjusted for all groups, the test of one may show what that of all together does not.
+            adjusted = "" if clearest.p_value is None else f", p {p_value(clearest.p_value)}"
+            alone = "" if p is None else f"; all groups together: omnibus test p {p_value(p)}"
+            test = f"{adjusted}{alone}"
+            return (
+                f"Predicted effects are not as accurate in every group:"
+                f" {value(clearest, result)}{test}; {len(biased)} of {len(compared)} groups"
+                f" {'differs' if len(biased) == 1 else 'differ'}{more}"
+            )
         return (
             f"Predicted effects are not equally accurate in every group{test}, most clearly for"
-            f" {value(clearest)}; {len(biased)} of {len(compared)} groups differ{more}"
+            f" {value(clearest, result)}; {len(biased)} of {len(compared)} groups differ{more}"
         )
     if biased or joint_detected(result):
         return f"Predicted effects are not equally accurate in every group{test}{more}"
@@ -287,10 +297,12 @@ def _policy(result: AuditResult) -> str:
         gains = [f for f in differing if f.estimand.metric != "share"]
         parts = []
         if shares:
-            parts.append(f"treats groups differently, most {value(largest(shares, result))}")
+            parts.append(
+                f"treats groups differently, most {value(largest(shares, result), result)}"
+            )
         if gains:
             clearest = max(gains, key=lambda f: abs(f.statistic or 0.0))
-            parts.append(f"brings groups different gains, most clearly {value(clearest)}")
+            parts.append(f"brings groups different gains, most clearly {value(clearest, result)}")
         return f"{rule} {' and '.join(parts)}"
     if p is None:
         return f"{rule} is described for each group, and groups are not compared"

@@ -11,6 +11,7 @@ from equipoise.results.finding import Finding
 from equipoise.results.formats import number, p_value
 from equipoise.results.question import Question, Section
 from equipoise.results.result import AuditResult
+from equipoise.results.sentences import points, with_group_words
 from equipoise.results.wording import joint_detected, joint_p
 
 __all__ = [
@@ -187,20 +188,30 @@ def _drop_headline(result: AuditResult) -> str:
     pairs = list(zip(result.findings[::2], result.findings[1::2], strict=True))
     gap, right = min(pairs, key=lambda pair: pair[0].estimate or 0.0)
     return (
-        f"The gap changes most {gap.group}: by {_with_interval(gap)}, and accuracy by"
-        f" {_with_interval(right)} (joint {1 - result.alpha:.0%} intervals of"
-        f" {len(pairs)} features; estimated, not tested)"
+        f"The gap changes most {gap.group}: it is {_moved(gap, 'wider', 'narrower')}, and accuracy"
+        f" is {_moved(right, 'higher', 'lower')} (joint intervals of {len(pairs)} features;"
+        " estimated, not tested)"
     )
 
 
-def _with_interval(finding: Finding) -> str:
-    low, high = (0.0, 0.0) if finding.ci is None else (finding.ci.low, finding.ci.high)
-    return f"{number(finding.estimate)} [{number(low)}, {number(high)}]"
+def _moved(finding: Finding, up: str, down: str) -> str:
+    """Say how far something moved, with positive numbers, and where its interval ends."""
+    estimate = finding.estimate or 0.0
+    side = up if estimate >= 0.0 else down
+    words = f"{number(abs(estimate))} {side}"
+    if finding.ci is None or None in (finding.ci.low, finding.ci.high):
+        return words
+    ends = [
+        f"{number(abs(end or 0.0))} {up if (end or 0.0) >= 0.0 else down}"
+        for end in (finding.ci.low, finding.ci.high)
+    ]
+    return f"{words} ({100 * finding.ci.confidence_level:g}% interval from {ends[0]} to {ends[1]})"
 
 
 def _necessity(result: AuditResult) -> str:
     details = details_of(result.details, NecessityDetails)
-    return ". ".join(step["answer"] for step in details.steps)
+    answers = [step["answer"][:1].upper() + step["answer"][1:] for step in details.steps]
+    return with_group_words(". ".join(answers), result)
 
 
 def improvability_headline(result: AuditResult) -> str:
@@ -289,14 +300,15 @@ def _shown(result: AuditResult, details: ImprovementDetails, test: str) -> str:
     own = "; it uses the attribute itself" if "group-feature" in codes else ""
     if details.breakdown is not None:
         own += f"; shown {details.breakdown['claim']}"
+    said = "; ".join(filter(None, conditions))
     return (
-        f"A less discriminatory alternative is shown: {name} narrows the {_gap_words(details)} and"
-        f" {kept}{share} ({'; '.join(filter(None, conditions))}){_several(result, details)}{own}"
+        f"A less discriminatory alternative is shown: {name} narrows the"
+        f" {_gap_words(details, result)} and {kept}{share} ({said}){_several(result, details)}{own}"
         + _among(details)
     )
 
 
-def _gap_words(details: ImprovementDetails) -> str:
+def _gap_words(details: ImprovementDetails, result: AuditResult) -> str:
     """Name the first gap, what it was and is, and what is shown of the difference."""
     kinds = [row.get("kind") for split in details.splits[:1] for row in split["criteria"]]
     places = [k for k, kind in enumerate(kinds) if kind == "fairness"]
@@ -304,7 +316,7 @@ def _gap_words(details: ImprovementDetails) -> str:
         return "gap"
     # Several attributes or groups are told one by one; several metrics by the first.
     several = details.gap == "each" or bool(details.attributes)
-    words = [_narrowed(details, place) for place in places[: MOST_TOLD if several else 1]]
+    words = [_narrowed(details, place, result) for place in places[: MOST_TOLD if several else 1]]
     told = ", the ".join(words)
     if several and len(places) > MOST_TOLD:
         told += f" and {len(places) - MOST_TOLD} more"
@@ -314,7 +326,7 @@ def _gap_words(details: ImprovementDetails) -> str:
     return f"{told} (by {least}{each})" if least else told
 
 
-def _narrowed(details: ImprovementDetails, place: int) -> str:
+def _narrowed(details: ImprovementDetails, place: int, result: AuditResult) -> str:
     """Name one gap, what it was and is."""
     words = str(details.splits[0]["criteria"][place]["criterion"])
     if details.scale != "difference":
@@ -323,6 +335,9 @@ def _narrowed(details: ImprovementDetails, place: int) -> str:
         float(np.median([split["criteria"][place][rule] for split in details.splits]))
         for rule in ("a0", "a1")
     ]
+    told = [result.words.metrics.get(metric) for metric in details.fairness]
+    if all(metric is not None and metric.event is not None for metric in told):
+        return f"{words} from {points(ends[0])} to {points(ends[1])} percentage points"
     return f"{words} from {number(ends[0])} to {number(ends[1])}"
 
 
@@ -355,9 +370,10 @@ IMPROVABILITY = Question(
     sentence="Is there a less discriminatory alternative?",
     section=SECTION,
     headline=improvability_headline,
-    legend="Left: status quo and candidate on the rows that judge them, one point for each split."
-    " Middle: the p-value of each requirement by split. Right: the p-value of ever larger"
-    " improvements; those below the dashed line are shown.",
+    legend="Status quo and candidates on the rows that judge them, one point for each split or"
+    " candidate; filled is what is shown. Where there is a panel of p-values by split, what is"
+    " below the dashed line in at least half of them is shown; where there is one of improvements,"
+    " those whose p-value is below the dashed line are.",
     details=ImprovementDetails,
     one_claim=True,
     assumptions=(

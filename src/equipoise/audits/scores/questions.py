@@ -161,7 +161,7 @@ def _multicalibration(result: AuditResult) -> str:
     most = max(wrong, key=lambda f: f.statistic or 0.0)
     return (
         f"Outcomes {what} in {len(wrong)} of {tested} segments {test}, most clearly for"
-        f" {value(most)}"
+        f" {value(most, result)}"
     )
 
 
@@ -174,10 +174,11 @@ def _score_quality(result: AuditResult) -> str:
     parts = []
     if between:
         parts.append(
-            f"the score is better in some groups, most for {value(largest(between, result))}"
+            "the score is better in some groups, most for"
+            f" {value(largest(between, result), result)}"
         )
     if changed:
-        parts.append(f"the two scores differ, most for {value(largest(changed, result))}")
+        parts.append(f"the two scores differ, most for {value(largest(changed, result), result)}")
     if parts:
         sentence = "; ".join(parts)
         return sentence[:1].upper() + sentence[1:] + test
@@ -205,7 +206,7 @@ def _predictive_parity(result: AuditResult) -> str:
     start = f"{size}; t" if size else "T"
     if details.average is None or details.average["low"] <= 0.0 <= details.average["high"]:
         changing = "" if details.average is None else ", and on average no difference is shown"
-        changing += f": most for {value(largest(differing, result))}" if differing else ""
+        changing += f": most for {value(largest(differing, result), result)}" if differing else ""
         return f"{start}he same score does not mean the same in every group{test}{changing}{order}"
     return f"{start}he same score does not mean the same in every group{test}{order}"
 
@@ -261,7 +262,7 @@ def _marginal_outcome(result: AuditResult) -> str:
     if differing:
         return (
             f"People {where} do not have the same expected outcome in every group, most for"
-            f" {value(largest(differing, result))}"
+            f" {value(largest(differing, result), result)}"
         )
     if joint_detected(result):
         return (

@@ -130,7 +130,7 @@ def test_a_margin_makes_a_gate():
     strict = audit().compare("selection_rate", baseline="old", margin=0.0)
     loose = audit().compare("selection_rate", baseline="old", margin=0.9)
     assert strict.details["gate"]["within"] is False
-    assert "Not within the margin: for g=c" in str(strict).replace("\n", " ")
+    assert "Not within the margin: for g: c" in str(strict).replace("\n", " ")
     assert loose.details["gate"]["within"] is True
     assert "Within the margin: no group's gap" in str(loose).replace("\n", " ")
     growth = [f for f in loose.findings if f.estimand.kind == "gap growth"]
@@ -145,7 +145,7 @@ def test_a_gap_that_grew_is_detected_without_a_margin():
         f.group for f in result.findings if f.estimand.kind == "gap growth" and f.p_value < 0.05
     }
     assert "g=c" in grown
-    assert "grew (most: g=c" in str(result).replace("\n", " ")
+    assert "grew (most: g: c" in str(result).replace("\n", " ")
 
 
 def test_a_signed_gap_looks_in_one_direction():
@@ -348,7 +348,7 @@ def test_a_group_of_one_period_is_not_shown_to_be_within_the_margin(reference):
     assert not gate["within"]
     assert gate["untested"] == ["g=new"]
     assert headline(result).startswith(
-        "Not shown to be within the margin: g=new could not be tested (largest bound of the others"
+        "Not shown to be within the margin: g: new could not be tested (largest bound of the others"
     )
     check = Check(id="c", question="compare", options=options, result=result)
     assert tripped([check], "not-within-margin") == (check,)
@@ -365,6 +365,6 @@ def test_the_bound_of_a_few_people_is_not_told():
     told = result.disclosed()
     assert told.details["gate"]["bound"] is None
     assert headline(told).startswith(
-        "Not shown to be within the margin: for g=tiny, whose numbers are withheld, growth by more"
+        "Not shown to be within the margin: for g: tiny, whose numbers are withheld, growth by more"
         " than 10.0 percentage points cannot be excluded"
     )

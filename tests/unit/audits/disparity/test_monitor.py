@@ -75,7 +75,7 @@ def test_an_alarm_says_when_and_since_when():
     b = next(path for path in result.details["paths"] if path["group"] == "g=b")
     assert int(b["alarm_at"]) > 12
     assert int(b["since"]["low"]) <= 13 <= int(b["since"]["high"])
-    assert f"Alarm in {b['alarm_at']}: the selection rate of g=b" in headline(result)
+    assert f"Alarm in {b['alarm_at']}: the selection rate of g: b" in headline(result)
     assert result.findings[0].is_reference
 
 
