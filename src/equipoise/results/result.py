@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any
 
 from equipoise._names import GroupName
 from equipoise.exceptions import InvalidParameterError
-from equipoise.results import tables
 from equipoise.results.details import Details
 from equipoise.results.disclosure import MIN_CELL, disclosed
 from equipoise.results.estimand import Estimand
@@ -235,7 +234,9 @@ class AuditResult:
         return draw(self, ax=ax)
 
     def __str__(self) -> str:
-        return tables.table(self)
+        from equipoise.results.tables import table
+
+        return table(self)
 
     def __repr__(self) -> str:
         return (
@@ -244,7 +245,9 @@ class AuditResult:
         )
 
     def _repr_html_(self) -> str:
-        return tables.html_table(self)
+        from equipoise.results.tables import html_table
+
+        return html_table(self)
 
 
 def _record(finding: Finding) -> dict[str, Any]:
