@@ -1,6 +1,7 @@
 """Which groups differ, which exceed a tolerance, and which are shown to be within a margin."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
@@ -24,6 +25,7 @@ from equipoise.audits.asking import Asking, question_method
 from equipoise.audits.disparity.alike import GivenAsked, bonferroni
 from equipoise.audits.disparity.sides import Reference
 from equipoise.audits.disparity.subgroups import (
+    MANY_VALUES,
     SHAPES_UNKNOWN,
     Compared,
     compare_metrics,
@@ -33,6 +35,7 @@ from equipoise.audits.disparity.subgroups import (
     plug_in_note,
     shape_guard,
     shape_unknown,
+    survey_shape_notes,
 )
 from equipoise.audits.disparity.wording import family_note
 from equipoise.data.metrics import Metric, Metrics
@@ -668,8 +671,11 @@ def _rejected(p: FloatArray, alpha: float) -> AnyArray:
 
 def _joint(compared: Compared, null: str, method: DisparityMethod, alpha: float) -> JointTest:
     if compared.measured.design is not None:
-        p = compared.found.p_value[compared.found.tested]
-        return bonferroni(null, p.tolist(), alpha)
+        tested = compared.found.tested
+        test = bonferroni(null, compared.found.p_value[tested].tolist(), alpha)
+        least = compared.found.n[tested].min(initial=MANY_VALUES)
+        notes = survey_shape_notes(compared.measured, least) if least < MANY_VALUES else ()
+        return replace(test, notes=(*test.notes, *notes))
     test = joint_test(
         compared.measured.moments,
         compared.groups.membership,

@@ -33,7 +33,12 @@ from equipoise.audits.disparity.alike import (
 from equipoise.audits.disparity.measure import Measured
 from equipoise.audits.disparity.questions import DisparityDetails
 from equipoise.audits.disparity.strata import compare_within_strata
-from equipoise.audits.disparity.subgroups import finite
+from equipoise.audits.disparity.subgroups import (
+    MANY_VALUES,
+    WITHIN_STRATA,
+    finite,
+    shape_not_taken_out,
+)
 from equipoise.audits.disparity.wording import family_note
 from equipoise.audits.words import dropped_notes
 from equipoise.data.groups import group_tables, matching_cells, subgroup_name
@@ -665,6 +670,13 @@ def _together(
     return p, float(1.0 - 2.0 * special.ndtr(-critical)), words
 
 
+def _shape_notes(measured: Measured, n: int) -> tuple[Note, ...]:
+    """Say how often tests of few skewed values err; those of rates have laws of their own."""
+    if measured.binary or n >= MANY_VALUES:
+        return ()
+    return (shape_not_taken_out(n, WITHIN_STRATA, "beside ten times as many who are alike"),)
+
+
 def _result(
     alike: AlikeGroups,
     asked: GivenAsked,
@@ -713,7 +725,7 @@ def _result(
                 p_value_raw=float(numbers.p_value_raw[k]),
                 decision=numbers.decision[k],
                 method=one.comparison.method,
-                notes=alike.notes_of(summaries[k]),
+                notes=(*alike.notes_of(summaries[k]), *_shape_notes(measured, one.n)),
                 **shared,
             )
         )

@@ -38,9 +38,11 @@ __all__ = [
     "method_words",
     "plug_in_note",
     "shape_guard",
+    "shape_not_taken_out",
     "shape_unknown",
     "status_notes",
     "subgroup_findings",
+    "survey_shape_notes",
     "unit_notes",
     "units_of_unknown_shape",
 ]
@@ -78,6 +80,12 @@ MEASURED = ((0, 0.17, 0.12), (12, 0.15, 0.10), (20, 0.13, 0.09), (40, 0.10, 0.08
             (100, 0.08, 0.07), (200, 0.07, 0.07))  # fmt: skip
 """Effective units; how often one-sided and two-sided tests of one group of lognormal or mostly zero
 values reject a true null at 5% from there on, at most (tests/calibration/noted_rates.py)."""
+IN_SURVEYS = ((0, 0.27, 0.24), (90, 0.16, 0.13), (300, 0.10, 0.09), (990, 0.09, 0.07))
+"""Rows; the same of stratified samples with weights of 1, 2 and 5, whose law has no skewness."""
+WITHIN_STRATA = ((0, 0.14, 0.10), (60, 0.12, 0.08), (300, 0.07, 0.06))
+"""Rows; the same of gaps to ten times as many others who are alike, in three strata."""
+MANY_VALUES = 5000
+"""Rows of a group from which skewness is not spoken of, where it is not taken out."""
 SHAPES_UNKNOWN = Note(
     code="shape-unknown",
     message="Some groups have skewed values or uneven weights, and little to borrow their shape"
@@ -412,6 +420,8 @@ def subgroup_findings(
     )
     findings = []
     every = unit_notes(found, clustered=compared.measured.clustered, guarded=guarded)
+    for k in np.flatnonzero(found.tested & (found.n < MANY_VALUES)):
+        every[k] = (*every[k], *survey_shape_notes(compared.measured, found.n[k]))
     if null is not None:
         outside = (low > null[1]) | (high < null[0])
         differ = found.tested & (outside != (decisions == Decision.DETECTED))
@@ -541,17 +551,62 @@ def _shape_unknown(n_eff: float, *, guarded: bool) -> Note:
             code="shape-unknown",
             message="Values are skewed, or too few to tell, and there is little to borrow their"
             " shape from. In simulations of one group of as many very skewed values (lognormal, or"
-            f" mostly zero), one-sided tests rejected up to {one_sided:.0%} at a nominal 5%,"
+            f" four in five zero), one-sided tests rejected up to {one_sided:.0%} at a nominal 5%,"
             f" two-sided ones {two_sided:.0%}. P-values of one side are therefore multiplied by"
             f" {fold:g}; at most 6% were left.",
         )
     return Note(
         code="shape-unknown",
         message="Values are skewed, or too few to tell, and there is little to borrow their shape"
-        " from. In simulations of one group of as many very skewed values (lognormal, or mostly"
-        f" zero), one-sided tests rejected up to {one_sided:.0%} at a nominal 5%, two-sided ones"
-        f" {two_sided:.0%}.",
+        " from. In simulations of one group of as many very skewed values (lognormal, or four in"
+        f" five zero), one-sided tests rejected up to {one_sided:.0%} at a nominal 5%, two-sided"
+        f" ones {two_sided:.0%}.",
     )
+
+
+def shape_not_taken_out(n: float, rates: tuple[tuple[int, float, float], ...], of: str) -> Note:
+    """Say how often tests err that do not take skewness out, as measured with so many rows.
+
+    Parameters
+    ----------
+    n : float
+        Rows of the group, or fewer independent units.
+    rates : tuple of tuple
+        Rows from which one-sided and two-sided tests reject so many true nulls.
+    of : str
+        What was simulated.
+
+    Returns
+    -------
+    Note
+    """
+    _, one_sided, two_sided = max(row for row in rates if row[0] <= n)
+    return Note(
+        code="shape-unknown",
+        message="The test does not take the skewness of values out. In simulations of as many very"
+        f" skewed ones (lognormal, or four in five zero) {of}, one-sided tests rejected up to"
+        f" {one_sided:.0%} at a nominal 5%, two-sided ones {two_sided:.0%}.",
+    )
+
+
+def survey_shape_notes(measured: Measured, n: float) -> tuple[Note, ...]:
+    """Say how often a survey's tests of so many skewed values err; of nothing else.
+
+    Parameters
+    ----------
+    measured : Measured
+        The metric, and its design if it comes from a survey.
+    n : float
+        Rows of the group.
+
+    Returns
+    -------
+    tuple of Note
+    """
+    if measured.design is None or measured.zero_one:
+        return ()
+    units = min(float(n), float(measured.moments.n_units))
+    return (shape_not_taken_out(units, IN_SURVEYS, "in a stratified sample with uneven weights"),)
 
 
 def plug_in_note(found: Sequence[Disparities], confidence_level: float) -> Note:

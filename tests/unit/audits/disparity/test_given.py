@@ -155,6 +155,21 @@ def test_certify_needs_both_sides_and_every_group():
     assert {n.code for f in apart.findings for n in f.notes} == {"no-overlap"}
 
 
+def test_what_few_skewed_values_cost_among_people_alike_is_said(rng):
+    n = 40
+    rows = {
+        "g": np.repeat(["a", "b"], [n, 10 * n]),
+        "s": np.tile(["x", "y"], 11 * n // 2),
+        "y": rng.lognormal(size=11 * n),
+    }
+    result = eq.Audit(rows, group="g", y_true="y").flag(
+        "mean_outcome", given="s", reference={"g": "b"}, alternative="less"
+    )
+    (finding,) = [one for one in result.findings if one.group == "g=a"]
+    (note,) = [note for note in finding.notes if note.code == "shape-unknown"]
+    assert "up to 14% at a nominal 5%, two-sided ones 10%" in note.message
+
+
 def test_one_stratum_is_the_plain_comparison_and_says_so():
     data = {
         "g": np.repeat(["a", "b", "a"], [48, 60, 20]),

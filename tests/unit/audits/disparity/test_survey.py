@@ -176,6 +176,18 @@ def test_a_stratified_sample_is_asked_about_one_metric_at_a_time():
         audit().disparity(["mean_outcome", "selection_rate"])
 
 
+def test_what_skewed_values_of_a_survey_cost_is_said_with_its_measured_rate():
+    told = audit().disparity("mean_outcome")
+    (first, *_) = [n.message for n in told.findings[0].notes if n.code == "shape-unknown"]
+    assert "one-sided tests rejected up to" in first
+    assert "in a stratified sample with uneven weights" in first
+    assert [note.code for note in told.joint.notes] == ["shape-unknown"]
+    # Rates of 0/1 values are refused where events are few.
+    rates = audit().disparity("selection_rate")
+    codes = [note.code for finding in rates.findings for note in finding.notes]
+    assert "shape-unknown" not in [*codes, *(note.code for note in rates.joint.notes)]
+
+
 def test_too_many_groups_of_a_stratified_sample_are_refused(monkeypatch):
     monkeypatch.setattr(survey_audit, "MOST_CELLS", 1)
     with pytest.raises(DataError, match="the groups may have 1 combinations; got"):
