@@ -647,7 +647,7 @@ def one_sided_fold(n_eff: AnyArray | float) -> FloatArray:
     [5.0, 3.0, 1.25]
     """
     units, folds = np.array(_FOLDS).T
-    return folds[np.searchsorted(units[1:], np.nan_to_num(n_eff), side="right")]
+    return np.asarray(folds[np.searchsorted(units[1:], np.nan_to_num(n_eff), side="right")])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -672,10 +672,10 @@ def _rejected(p: FloatArray, alpha: float) -> AnyArray:
 def _joint(compared: Compared, null: str, method: DisparityMethod, alpha: float) -> JointTest:
     if compared.measured.design is not None:
         tested = compared.found.tested
-        test = bonferroni(null, compared.found.p_value[tested].tolist(), alpha)
+        smallest = bonferroni(null, compared.found.p_value[tested].tolist(), alpha)
         least = compared.found.n[tested].min(initial=MANY_VALUES)
         notes = survey_shape_notes(compared.measured, least) if least < MANY_VALUES else ()
-        return replace(test, notes=(*test.notes, *notes))
+        return replace(smallest, notes=(*smallest.notes, *notes))
     test = joint_test(
         compared.measured.moments,
         compared.groups.membership,
