@@ -28,11 +28,11 @@ asked = {
 }
 
 
-def audit(seed, roles):
+def audit(seed, roles, names="abcd"):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(30, 200))
     rows = {
-        "group": rng.choice(["a", "b", "c", "d"], n, p=[0.4, 0.3, 0.2, 0.1]),
+        "group": rng.choice(list(names), n, p=[0.4, 0.3, 0.2, 0.1]),
         "p": (rng.random(n) < rng.uniform(0.05, 0.6)).astype(int),
         "y": rng.exponential(size=n),
         "weight": rng.lognormal(sigma=0.7, size=n),
@@ -105,6 +105,51 @@ def test_a_flag_that_differs_from_its_interval_says_so(
         excluded = {"greater": above, "less": below, "outside": above or below}[alternative]
         told = any(note.code == "interval-unadjusted" for note in finding.notes)
         assert told == ((finding.decision == "detected") != excluded)
+
+
+@QUICK
+@given(
+    seed=st.integers(0, 10_000),
+    roles=st.sampled_from(sorted(ROLES)),
+    metric=st.sampled_from(["selection_rate", "mean_outcome"]),
+    reference=st.sampled_from(["population", "rest", {"group": "a"}, 0.4, eq.External(0.5, 0.1)]),
+    lone=st.booleans(),
+)
+def test_claims_about_a_margin_agree_with_each_other(seed, roles, metric, reference, lone):
+    """Also where the shape of values is not known, and p-values of one side count several fold."""
+    if lone:
+        reference = 0.4 if isinstance(reference, (str, dict)) else reference
+    asked = audit(seed, roles, names="aaaa" if lone else "abcd")
+
+    def raw(alternative, margin):
+        found = asked.flag(
+            metric, margin=margin, alternative=alternative, adjust="none", reference=reference
+        )
+        return {f.group: f.p_value_raw for f in with_a_test(found)}
+
+    def certified(margin):
+        found = asked.certify(metric, margin=margin, reference=reference)
+        return {f.group: f for f in with_a_test(found)}
+
+    two_sided = raw("two-sided", 0.0)
+    margins = (0.05, 0.2, 0.5)
+    greater, less, outside = ([raw(a, m) for m in margins] for a in ("greater", "less", "outside"))
+    within = [certified(m) for m in margins]
+    for group, both in two_sided.items():
+        shown = [one[group] for one in within]
+        # A wider margin is exceeded less easily, and more easily kept.
+        for ps in (greater, less, outside):
+            assert np.diff([p[group] for p in ps]).min() >= -1e-9
+        assert np.diff([one.p_value for one in shown]).max() <= 1e-9
+        for k in range(len(margins)):
+            assert outside[k][group] >= both - 1e-9
+            # Of both sides, an alternative counts two fold where one side counts up to five fold.
+            assert outside[k][group] >= 0.4 * min(greater[k][group], less[k][group]) - 1e-9
+            # Whoever is shown beyond the margin is flagged outside it.
+            if shown[k].decision == "detected":
+                assert outside[k][group] <= 0.05
+            if shown[k].p_value <= 0.05:
+                assert min(greater[k][group], less[k][group]) > 0.5
 
 
 @pytest.mark.parametrize(("ones", "reference"), [(0, 0.02), (40, 0.98)])
