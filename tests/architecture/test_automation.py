@@ -1,6 +1,9 @@
 """The action and the hook call commands and options that exist."""
 
+import os
 import re
+import shlex
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -22,3 +25,18 @@ def test_inputs_of_the_action_reach_the_shell_as_variables_only():
     for step in text.split("run:")[1:]:
         command = step.split("- name:")[0]
         assert "${{" not in command
+
+
+def test_the_hook_runs_every_plan_that_is_committed_until_one_fails(tmp_path):
+    text = (ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8")
+    entry = shlex.split(re.findall(r"entry: (.*)", text)[0])
+    # Stands for the command: it keeps what it is asked, and fails for one of the plans.
+    command = tmp_path / "equipoise"
+    command.write_text('#!/bin/sh\necho "$@" >> asked\n[ "$2" != "b audit.toml" ]\n')
+    command.chmod(0o755)
+    place = os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    plans = ["a audit.toml", "b audit.toml", "c audit.toml"]
+    done = subprocess.run([*entry, *plans], cwd=tmp_path, env=place, check=False)
+    asked = (tmp_path / "asked").read_text(encoding="utf-8").splitlines()
+    assert done.returncode == 1
+    assert asked == [f"audit {plan} --quiet --fail-on detected" for plan in plans[:2]]

@@ -6,7 +6,7 @@ questions that are asked together are answered together, so that a plan is one s
 its own question only.
 """
 
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import wraps
 from inspect import signature
@@ -155,7 +155,10 @@ def ask(question: Asking[_Result]) -> _Result:
 
 
 def ask_all(
-    questions: Sequence[Asking[_Result]], *, started: Callable[[int], None] | None = None
+    questions: Sequence[Asking[_Result]],
+    *,
+    declared: Callable[[Mapping[int, EquipoiseError]], None] | None = None,
+    started: Callable[[int], None] | None = None,
 ) -> list[_Result | EquipoiseError]:
     """Ask questions together: what they need in each round is read in one scan.
 
@@ -163,6 +166,9 @@ def ask_all(
     ----------
     questions : sequence of generators
         Not yet started.
+    declared : callable, optional
+        Called before anything is read, with the errors of questions that cannot be asked by their
+        places; what it raises ends all.
     started : callable, optional
         Called with the place of a question before it works on its first answer.
 
@@ -172,11 +178,13 @@ def ask_all(
         What each question returned, or the error that ended it.
     """
     with _TURN:
-        return _rounds(questions, started)
+        return _rounds(questions, declared, started)
 
 
 def _rounds(
-    questions: Sequence[Asking[_Result]], started: Callable[[int], None] | None
+    questions: Sequence[Asking[_Result]],
+    declared: Callable[[Mapping[int, EquipoiseError]], None] | None,
+    started: Callable[[int], None] | None,
 ) -> list[_Result | EquipoiseError]:
     results: dict[int, _Result | EquipoiseError] = {}
     replies: dict[int, Any] = dict.fromkeys(range(len(questions)))
@@ -199,6 +207,8 @@ def _rounds(
                 except EquipoiseError as error:
                     results[k] = error
             sent[k] += queries
+        if round_number == 0 and declared is not None:
+            declared({k: e for k, e in results.items() if isinstance(e, EquipoiseError)})
         replies = _answers(needs)
         for k, need in needs.items():
             for part in need if isinstance(need, tuple) else (need,):

@@ -89,9 +89,10 @@ def audit(
     from equipoise.data.fingerprint import sources
     from equipoise.plans.baseline import growth_since
     from equipoise.plans.dossier import load
-    from equipoise.plans.gate import tripped
+    from equipoise.plans.gate import check_comparable, tripped
     from equipoise.plans.plan import read_plan
     from equipoise.report.ll144 import bias_audit
+    from equipoise.results.question import find_question
 
     asked = read_plan(plan)
     if strict and asked.bias_audit is None:
@@ -105,6 +106,9 @@ def audit(
     if sign is not None:
         inputs["the key"] = [sign]
     check_outputs(*outputs, inputs=inputs)
+    if fail_on == "worse":
+        known = [find_question(check.question) for check in asked.checks]
+        check_comparable(known, baseline=earlier is not None)
     dossier = answered(asked, engine, quiet=quiet or json_file == STDOUT)
     if min_cell is not None:
         dossier = replace(dossier, min_cell=min_cell)

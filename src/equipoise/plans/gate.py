@@ -15,6 +15,7 @@ from equipoise.exceptions import InvalidParameterError
 from equipoise.plans.dossier import Check
 from equipoise.results import formats, wording
 from equipoise.results.finding import Decision, Finding, JointTest
+from equipoise.results.question import Question
 from equipoise.results.result import AuditResult
 
 __all__ = ["Outcome", "junit_xml", "outcome", "tripped"]
@@ -96,6 +97,23 @@ def _worse(result: AuditResult) -> bool:
     )
 
 
+def check_comparable(questions: Sequence[Question], *, baseline: bool) -> None:
+    """Raise unless something says whether a gap grew: a question that compares, or a baseline.
+
+    Parameters
+    ----------
+    questions : sequence of Question
+        Those of a plan.
+    baseline : bool
+        Whether results of an earlier run are given.
+    """
+    if not baseline and all(question.gate_kind is None for question in questions):
+        raise InvalidParameterError(
+            "`fail_on` 'worse' needs a check with question = \"compare\", or --baseline with the"
+            " results of an earlier run."
+        )
+
+
 def tripped(
     checks: Sequence[Check], fail_on: FailOn, *, grown: Collection[str] | None = None
 ) -> tuple[Check, ...]:
@@ -129,11 +147,7 @@ def tripped(
     if fail_on == "detected":
         return tuple(c for c in checks if outcome(c.result) is Outcome.DETECTED)
     if fail_on == "worse":
-        if grown is None and all(c.result.question.gate_kind is None for c in checks):
-            raise InvalidParameterError(
-                "`fail_on` 'worse' needs a check with question = \"compare\", or --baseline with"
-                " the results of an earlier run."
-            )
+        check_comparable([c.result.question for c in checks], baseline=grown is not None)
         return tuple(c for c in checks if _worse(c.result) or c.id in (grown or ()))
     asked = [c for c in checks if asks_for_margin(c.result)]
     if not asked:

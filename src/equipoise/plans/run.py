@@ -5,7 +5,7 @@ import importlib.metadata
 import os
 import platform
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -74,14 +74,15 @@ def execute(
         if started is not None and place < len(plan.checks):
             started(plan.checks[place])
 
-    *results, size = ask_all([*questions, _size(audit)], started=announce)
+    *results, size = ask_all(
+        [*questions, _size(audit)], declared=partial(_check_options, plan), started=announce
+    )
     checks = []
     failed: dict[str, str] = {}
     for planned, options, result in zip(plan.checks, every, results, strict=True):
         if isinstance(result, EquipoiseError):
-            of_data = isinstance(result, (DataError, EstimationError))
-            if not of_data or _all_failed(results):
-                raise type(result)(f"Check {planned.id!r}: {result}") from result
+            if not _of_data(result) or _all_failed(results):
+                raise _of_check(planned, result) from result
             failed[planned.id] = str(result)
             continue
         checks.append(
@@ -111,6 +112,21 @@ def execute(
         min_cell=plan.min_cell,
         failed=failed,
     )
+
+
+def _check_options(plan: Plan, errors: Mapping[int, EquipoiseError]) -> None:
+    """Raise for an option that cannot be right, before any row is read."""
+    for place, error in errors.items():
+        if not _of_data(error):
+            raise _of_check(plan.checks[place], error) from error
+
+
+def _of_data(error: EquipoiseError) -> bool:
+    return isinstance(error, (DataError, EstimationError))
+
+
+def _of_check(planned: PlannedCheck, error: EquipoiseError) -> EquipoiseError:
+    return type(error)(f"Check {planned.id!r}: {error}")
 
 
 def _all_failed(results: Sequence[object]) -> bool:

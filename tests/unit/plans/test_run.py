@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import equipoise as eq
-from equipoise.exceptions import EquipoiseError
+from equipoise.exceptions import EquipoiseError, InvalidParameterError
 from equipoise.plans.dossier import Dossier
 from equipoise.plans.plan import parse_plan
 from equipoise.plans.run import execute
@@ -105,3 +105,20 @@ def test_a_dossier_survives_json(folder):
 def test_source_date_epoch_fixes_the_time(folder, monkeypatch):
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
     assert run(PLAN, folder).created == "1970-01-01 00:00 UTC"
+
+
+def test_an_option_that_cannot_be_right_ends_the_plan_before_anything_is_read(folder):
+    text = PLAN + '\n[[check]]\nid = "wrong"\nquestion = "flag"\nmetric = "selection_rate"\n'
+    started = []
+    with pytest.raises(InvalidParameterError, match=r"Check .wrong.: `alpha` must be in"):
+        execute(parse_plan(f'{text}alpha = 5\n', folder=folder), started=started.append)
+    assert started == []
+    execute(parse_plan(text, folder=folder), started=started.append)
+    assert len(started) == 2
+
+
+def test_a_check_that_its_data_do_not_allow_does_not_lose_the_others(folder):
+    text = PLAN + '\n[[check]]\nid = "nobody"\nquestion = "flag"\nmetric = "selection_rate"\n'
+    dossier = run(f'{text}reference = {{ sex = "X" }}\n', folder)
+    assert [check.id for check in dossier.checks] == ["disparity-selection_rate"]
+    assert "no value 'X'" in dossier.failed["nobody"]
