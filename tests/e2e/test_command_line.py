@@ -442,3 +442,24 @@ def test_the_smallest_cell_that_is_told_is_the_users(run, loans):
     assert done.returncode == 0, done.stderr
     told = json.loads((loans.parent / "r.json").read_text(encoding="utf-8"))
     assert all(f["withheld"] for check in told["checks"] for f in check["result"]["findings"])
+
+
+def test_the_answer_comes_first_then_twenty_lines_and_no_name_is_broken(run, tmp_path):
+    names = [f"team number {k}" for k in range(30)]
+    rows = [f'"{name}",{(k + j) % 3 % 2}' for k, name in enumerate(names) for j in range(40)]
+    (tmp_path / "staff.csv").write_text("\n".join(["team,promoted", *rows]) + "\n")
+    asked = '[data]\npath = "staff.csv"\ngroup = "team"\ny_pred = "promoted"\n'
+    asked += '[[check]]\nquestion = "disparity"\nmetric = "selection_rate"\n'
+    (tmp_path / "audit.toml").write_text(asked)
+    some, every, alone = (
+        run("audit", "audit.toml", *options, cwd=tmp_path).stdout
+        for options in ((), ("--all",), ("--quiet",))
+    )
+    assert some.startswith(alone.rstrip("\n"))
+    assert "====" not in alone
+    assert "10 more" in some
+    assert "--all prints them" in some
+    table = [row for row in some.splitlines() if row.startswith("team=")]
+    whole = [row for row in every.splitlines() if row.startswith("team=")]
+    assert (len(table), len(whole)) == (20, 30)
+    assert {row.split("  ")[0] for row in whole} == {f"team={name}" for name in names}

@@ -116,3 +116,9 @@ def test_intersections_are_named_only_where_there_are_some():
     pair = GroupName([("race", "a"), ("sex", "f")])
     crossed = replace(line("a", 0.05, 0.04, 0.06), group=pair)
     assert "1 of 1 groups and intersections is shown" in said(gaps(crossed))
+
+
+def test_a_page_on_which_nothing_could_be_tested_says_so_first():
+    few = finding("g=1", None, None, None, decision=Decision.NOT_TESTED)
+    assert said(gaps(few, words=WORDS)).startswith("Nothing could be tested: ")
+    assert "Nothing could be tested" not in said(gaps(line("a", 0.1, 0.05, 0.2)))
