@@ -16,6 +16,7 @@ from equipoise.plot.intervals import (
     numbers_beside,
 )
 from equipoise.results.details import details_of
+from equipoise.results.finding import ConfidenceInterval, Finding
 from equipoise.results.formats import number, shortened
 from equipoise.results.sentences import group_words, known_group_words, points
 
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-    from equipoise.results.finding import Finding
     from equipoise.results.result import AuditResult
 
 __all__ = ["before_after", "quality_intervals", "score_curves"]
@@ -171,13 +171,14 @@ def _values(result: "AuditResult", rows: "Sequence[int]", axes: "Axes") -> None:
     noun = _metric(findings[0], result)
     for row, (k, finding) in enumerate(zip(rows, findings, strict=True)):
         own = finding.estimand.noun == noun
-        ci = finding.ci
-        ends = [finding.estimate if end is None else end for end in (ci.low, ci.high)]  # type: ignore[union-attr]
+        estimate, ci = (
+            finding.estimate or 0.0,
+            finding.ci or ConfidenceInterval(low=None, high=None),
+        )
+        ends = [estimate if end is None else end for end in (ci.low, ci.high)]
         axes.plot(ends, [row, row], color=COLOURS[0], lw=1.8, gid=f"finding-{k}-interval")
         face = COLOURS[0] if own else "#FFFFFF"
-        axes.plot(
-            finding.estimate, row, "o", color=COLOURS[0], ms=5.5, mfc=face, gid=f"finding-{k}"
-        )
+        axes.plot(estimate, row, "o", color=COLOURS[0], ms=5.5, mfc=face, gid=f"finding-{k}")
         numbers_beside(axes, row, finding, shares=False)
     name_lines(axes, [_line_name(finding, result) for finding in findings])
     axes.set_title(noun[:1].upper() + noun[1:], loc="left", fontsize="medium", parse_math=False)

@@ -12,7 +12,6 @@ from equipoise.plot.intervals import (
     INK,
     WIDE,
     legend_below,
-    lines_height,
     name_lines,
     narrow,
     new_axes,
@@ -65,7 +64,8 @@ def decomposition(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes":
     if folded:
         few = "group" if folded == 1 else "groups"
         names.append(f"{folded} {few} of fewer than {LEADING} rows: see the table")
-    axes = new_axes(WIDE, 0.4 + 1.45 * lines_height(names)) if ax is None else ax
+    high = 1.7 + (1.05 if narrow() else 0.42) * len(names)
+    axes = new_axes(WIDE, high) if ax is None else ax
     for row, record in enumerate(large):
         for part, colour, offset in (("within", WITHIN, -0.19), ("between", BETWEEN, 0.19)):
             numbers = record[part]
@@ -90,8 +90,10 @@ def decomposition(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes":
 def _part(axes: "Axes", y: float, numbers: dict[str, Any], colour: str, name: str) -> None:
     """Draw a part of the index with its interval, and write its value beside it."""
     low, high = numbers["ci_low"], numbers["ci_high"]
-    hatch = {"hatch": HATCH, "edgecolor": "#FFFFFF"} if colour == BETWEEN else {}
-    axes.barh(y, numbers["estimate"], height=0.34, color=colour, lw=0, gid=name, **hatch)
+    (bar,) = axes.barh(y, numbers["estimate"], height=0.34, color=colour, lw=0, gid=name)
+    if colour == BETWEEN:
+        bar.set_hatch(HATCH)
+        bar.set_edgecolor("#FFFFFF")
     if high is not None:
         axes.plot([low or 0.0, high], [y, y], color=INK, lw=1.2)
     text = number(numbers["estimate"])

@@ -143,9 +143,12 @@ def gap_and_accuracy(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axe
     axes.plot(*points[:, 0].T, "D", color=STATUS_QUO, ms=5, label="status quo", gid="status-quo")
     axes.plot(*points[:, 1].T, "o", color=CANDIDATE, mfc=face, ms=5, label=word, gid="candidate")
     axes.annotate("", candidate, quo, arrowprops={"arrowstyle": "->", "color": GREY}, gid="change")
+    gain, narrowing = (
+        float(np.ravel(delta)[0]) for delta in (details.delta_accuracy, details.delta_fairness)
+    )
     relative = details.margin_scale == "relative"
-    least = quo[0] * (1.0 + details.delta_accuracy) if relative else quo[0] + details.delta_accuracy
-    most = quo[1] * (1.0 - details.delta_fairness) if relative else quo[1] - details.delta_fairness
+    least = quo[0] * (1.0 + gain) if relative else quo[0] + gain
+    most = quo[1] * (1.0 - narrowing) if relative else quo[1] - unit * narrowing
     axes.margins(0.15)
     (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
     left = min(left, least - 0.05 * (right - left))
@@ -198,8 +201,14 @@ def candidate_margins(result: "AuditResult", *, ax: "Axes | None" = None) -> "Ax
         colour, marker, face, words = STATES.get(entry["state"], STATES["open"])
         label = "" if words in used else words
         used.add(words)
-        style = {"mfc": face, "mec": colour, "ms": 7, "ls": ""}
-        axes.plot(x, y, marker, label=label or "_again", gid=f"candidate-{k}", **style)
+        axes.plot(
+            *(x, y, marker),
+            label=label or "_again",
+            mfc=face,
+            mec=colour,
+            ms=7,
+            gid=f"candidate-{k}",
+        )
     axes.axvline(0.0, color=GREY, lw=0.8, zorder=0)
     axes.axhline(0.0, color=GREY, lw=0.8, zorder=0)
     axes.margins(0.2)

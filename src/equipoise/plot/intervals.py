@@ -91,7 +91,7 @@ def new_panels(*heights: float) -> "list[Axes]":
     figure = Figure(figsize=size, layout="constrained")
     grid = figure.add_gridspec(len(heights), 1, height_ratios=heights)
     # A grid within the grid: long names of one panel take no room of the others.
-    return [figure.add_subplot(part.subgridspec(1, 1)[0]) for part in grid]
+    return [figure.add_subplot(grid[k, 0].subgridspec(1, 1)[0, 0]) for k in range(len(heights))]
 
 
 def forest(
@@ -377,27 +377,20 @@ def axis_words(words: str, told: MetricWords | None) -> str:
 
 
 def folded_words(findings: Sequence[Finding]) -> str:
-    """Count the groups that are left to the table, and say why they are."""
-    withheld = sum(finding.withheld for finding in findings)
-    small = sum(finding.n < LEADING and not finding.withheld for finding in findings)
-    untested = sum(f.estimate is None and f.n >= LEADING for f in findings)
-    more = len(findings) - small - untested - withheld
-    parts = [
-        f"{count} {words}"
-        for count, words in (
-            (small, f"of fewer than {LEADING} rows"),
-            (untested, "not tested"),
-            (withheld, "withheld"),
-            (more, "more"),
-        )
-        if count
-    ]
-    noun = "group" if len(findings) == 1 else "groups"
-    if more == len(findings):
-        return f"{more} more {noun}: see the table"
-    first, _, words = parts[0].partition(" ")
-    parts[0] = f"{first} {noun} {words}"
-    return f"{', '.join(parts)}: see the table"
+    """Count the groups that are left to the table, and say why they are if that is one reason."""
+    reasons = {_reason(finding) for finding in findings}
+    why = reasons.pop() if len(reasons) == 1 else "more"
+    groups = "group" if len(findings) == 1 else "groups"
+    words = f"more {groups}" if why == "more" else f"{groups} {why}"
+    return f"{len(findings)} {words}: see the table"
+
+
+def _reason(finding: Finding) -> str:
+    if finding.withheld:
+        return "withheld"
+    if finding.n < LEADING:
+        return f"of fewer than {LEADING} rows"
+    return "not tested" if finding.estimate is None else "more"
 
 
 def _line(

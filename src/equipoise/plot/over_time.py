@@ -166,9 +166,9 @@ def _panel(axes: "Axes", k: int, result: "AuditResult", details: MonitorDetails)
     axes.set_ylabel(words, fontsize="small")
     axes.axhline(0.0, color=INK, lw=0.8, zorder=0)
     if details.margin:
-        low = 0.0 if details.alternative == "greater" else -details.margin
-        high = 0.0 if details.alternative == "less" else details.margin
-        axes.axhspan(unit * low, unit * high, color=TOLERATED, alpha=0.12, lw=0, gid="margin")
+        least = 0.0 if details.alternative == "greater" else -details.margin
+        most = 0.0 if details.alternative == "less" else details.margin
+        axes.axhspan(unit * least, unit * most, color=TOLERATED, alpha=0.12, lw=0, gid="margin")
     if finding.estimate is None or path is None:
         axes.text(
             *(0.5, 0.5, "not tested"),

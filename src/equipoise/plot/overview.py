@@ -72,8 +72,8 @@ def overview(results: Sequence["AuditResult"]) -> "Figure":
         fill(shortened(group_words(group, results[0].words), 2 * width - 4), width)
         for group in groups
     ]
-    size = "small" if narrow() else "medium"
-    panels[0].set_yticks(range(len(groups)), names, parse_math=False, fontsize=size)
+    letters = "small" if narrow() else "medium"
+    panels[0].set_yticks(range(len(groups)), names, parse_math=False, fontsize=letters)
     panels[0].set_ylim(len(groups) - 0.5, -0.5)
     return figure
 

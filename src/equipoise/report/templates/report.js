@@ -88,7 +88,7 @@
       for (const part of check.querySelectorAll("figure, .evidence")) {
         const drawing = part.querySelector(".figure.wide");
         const { width, height } = drawing ? drawing.viewBox.baseVal : {};
-        if (drawing && height < 0.8 * width) continue;
+        if (drawing && height < 0.7 * width) continue;
         const place = document.createComment("");
         part.replaceWith(place);
         annex.append(part);
