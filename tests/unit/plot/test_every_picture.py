@@ -168,6 +168,20 @@ def test_effects_have_arrow_number_and_remainder_for_every_group(pictures, size)
 
 
 @pytest.mark.parametrize("size", SIZES)
+def test_two_lines_far_apart_cover_nothing_either(size):
+    rows = people()
+    few = {name: values[rows["race"] != "rare"] for name, values in rows.items()}
+    few["race"] = np.where(few["race"] == "b", "town", "country")
+    result = eq.Audit(few, group="race", **{k: v for k, v in TRIAL.items() if v}).treatment_effects(
+        measure="difference", n_repeats=0
+    )
+    figure = drawn(result, size)
+    gids = {line.get_gid() for line in figure.axes[0].get_lines()}
+    assert {"finding-0-after", "finding-1-after"} <= gids
+    assert collisions(figure) == []
+
+
+@pytest.mark.parametrize("size", SIZES)
 def test_every_candidate_is_drawn_and_named(pictures, size):
     _, figure = pictures("improvability", size)
     first = figure.axes[0]
