@@ -111,7 +111,7 @@ def test_an_option_that_cannot_be_right_ends_the_plan_before_anything_is_read(fo
     text = PLAN + '\n[[check]]\nid = "wrong"\nquestion = "flag"\nmetric = "selection_rate"\n'
     started = []
     with pytest.raises(InvalidParameterError, match=r"Check .wrong.: `alpha` must be in"):
-        execute(parse_plan(f'{text}alpha = 5\n', folder=folder), started=started.append)
+        execute(parse_plan(f"{text}alpha = 5\n", folder=folder), started=started.append)
     assert started == []
     execute(parse_plan(text, folder=folder), started=started.append)
     assert len(started) == 2
