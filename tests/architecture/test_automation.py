@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import yaml
 
 ROOT = Path(__file__).parents[2]
 
@@ -25,6 +26,40 @@ def test_inputs_of_the_action_reach_the_shell_as_variables_only():
     for step in text.split("run:")[1:]:
         command = step.split("- name:")[0]
         assert "${{" not in command
+
+
+@pytest.mark.parametrize(
+    ("inputs", "asked"),
+    [
+        ({}, ["python -m pip install --quiet /the action"]),
+        (
+            {"version": "equipoise==0.1.0", "baseline": "old.json", "fail-on": "worse"},
+            ["python -m pip install --quiet equipoise==0.1.0"],
+        ),
+    ],
+)
+def test_the_action_installs_its_own_version_and_audits(tmp_path, inputs, asked):
+    action = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
+    given = {name: one.get("default", "my plan.toml") for name, one in action["inputs"].items()}
+    given |= inputs
+    # Stand for the commands: they keep what they are asked.
+    for name in ("python", "equipoise"):
+        command = tmp_path / name
+        command.write_text(f'#!/bin/sh\necho "{name}" "$@" >> asked\n')
+        command.chmod(0o755)
+    for step in action["runs"]["steps"]:
+        place = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "GITHUB_ACTION_PATH": "/the action"}
+        for variable, value in step["env"].items():
+            place[variable] = given[re.findall(r"inputs\.([a-z-]+)", value)[0]]
+        subprocess.run(["bash", "-ec", step["run"]], cwd=tmp_path, env=place, check=True)
+    last = (tmp_path / "asked").read_text(encoding="utf-8").splitlines()
+    baseline = f" --baseline {given['baseline']}" if given["baseline"] else ""
+    audit = (
+        f"equipoise audit my plan.toml --fail-on {given['fail-on']}"
+        " --output equipoise-report.html --json equipoise-results.json"
+        f" --junit equipoise-junit.xml{baseline}"
+    )
+    assert last == [*asked, audit]
 
 
 def test_the_hook_runs_every_plan_that_is_committed_until_one_fails(tmp_path):
