@@ -379,7 +379,7 @@ def flag(
     statistic = (
         compared.joined("statistic")
         if bound is None
-        else np.concatenate([one.root(bound) for one in compared.found])
+        else np.concatenate([one.nearer_root(bound) for one in compared.found])
     )
     gap = "gap" if scale == "difference" else "ratio"
     null, other = {
@@ -562,7 +562,7 @@ def certify(
         decisions=decisions,
         interval=(ends[0], ends[1], level),
         statistic=np.concatenate(
-            [np.minimum(one.root(low), -one.root(high)) for one in compared.found]
+            [np.minimum(one.nearer_root(low), -one.nearer_root(high)) for one in compared.found]
         ),
         guarded=True,
     )

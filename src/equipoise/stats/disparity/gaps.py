@@ -144,6 +144,23 @@ class Disparities:
         result[which] = self._law.signed_root(np.full(len(which), float(null)), which, tail)
         return result
 
+    def nearer_root(self, null: float) -> FloatArray:
+        """Signed root at a hypothesised disparity, of the tail that the estimate lies in.
+
+        The other tail of an exact test holds nearly every table, and its root tells nothing.
+
+        Parameters
+        ----------
+        null : float
+            Hypothesised disparity.
+
+        Returns
+        -------
+        array of shape (m,)
+        """
+        below = self.estimate < null
+        return np.where(below, self.root(null, LESS), self.root(null, GREATER))
+
     def p_greater(self, margin: float) -> FloatArray:
         """P-values of the null "at most `margin`".
 

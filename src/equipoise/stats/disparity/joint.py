@@ -468,7 +468,7 @@ def _of_roots(moments: CellMoments, design: _Design, found: Disparities) -> Join
     if not _many_units(moments, design):
         return _bonferroni(found, design)
     chosen = np.ix_(design.basis, design.basis)
-    root = found.root(found.null)[design.basis]
+    root = found.nearer_root(found.null)[design.basis]
     statistic = _quadratic(root, correlations(found.covariance()[chosen]))
     return _report(statistic, design, "ok", "roots")
 

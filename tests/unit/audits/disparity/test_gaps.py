@@ -577,3 +577,25 @@ def test_a_reference_of_labels_that_nobody_has_together_is_refused():
     audit = eq.Audit(rows, group=["g", "h"], y_pred="p")
     with pytest.raises(DataError, match="`reference` selects no rows: no cell has all of"):
         audit.disparity("selection_rate", reference={"g": "a", "h": "z"})
+
+
+@pytest.mark.parametrize(
+    ("options", "side"),
+    [({"alternative": "two-sided"}, 0), ({"margin": 0.02}, 1), ({"alternative": "less"}, -1)],
+)
+def test_the_statistic_of_a_flag_is_that_of_its_p_value(options, side):
+    result = audit(people(3000)).flag("selection_rate", **options)
+    for f in result.findings:
+        tail = -side * f.statistic if side else -abs(f.statistic)
+        p = stats.norm.cdf(tail) * (1 if side else 2)
+        if p < 0.5:
+            assert f.p_value_raw == pytest.approx(p, rel=1e-9)
+        else:  # on the side that is not asked about
+            assert f.p_value_raw >= 0.5
+        limit = 0.02 if side == 1 else 0.0
+        assert (f.statistic > 0) == (f.estimate > limit)
+
+
+def test_the_statistic_of_certify_is_that_of_the_nearer_end():
+    for f in audit(people(3000)).certify("selection_rate", margin=0.2, depth=1).findings:
+        assert stats.norm.sf(f.statistic) == pytest.approx(f.p_value_raw, rel=1e-9)
