@@ -71,7 +71,7 @@ def withheld_groups(results: Sequence["AuditResult"], min_cell: int = MIN_CELL) 
     check_integer("min_cell", min_cell, low=1)
     findings = [finding for result in results for finding in result.findings]
     small = {f.group for f in findings if f.n < min_cell and not f.withheld and min_cell > 1}
-    hidden = {f.group for f in findings if f.withheld}
+    hidden = {f.group for f in findings if f.withheld and not _is_by_reference(f)}
     if not small:
         return frozenset(hidden)
     hidden |= small
@@ -111,8 +111,15 @@ def without(result: "AuditResult", groups: frozenset[str], min_cell: int) -> "Au
         message=f"Numbers are withheld: fewer than {min_cell} rows, or they would give away the"
         " number of such a group.",
     )
+    by_reference = Note(
+        code="withheld-reference",
+        message="Numbers are withheld: they would give away those of the group compared with,"
+        " which are.",
+    )
     findings = tuple(
-        _withheld(finding, note) if finding.group in hidden else finding
+        _withheld(finding, note if finding.group in groups else by_reference)
+        if finding.group in hidden
+        else finding
         for finding in result.findings
     )
     named = {name for f in findings if not f.withheld for name in (f.group, f.reference)}
@@ -120,7 +127,13 @@ def without(result: "AuditResult", groups: frozenset[str], min_cell: int) -> "Au
     return replace(result, findings=findings, details=result.question.details(**details))
 
 
+def _is_by_reference(finding: Finding) -> bool:
+    return any(note.code == "withheld-reference" for note in finding.notes)
+
+
 def _withheld(finding: Finding, note: Note) -> Finding:
+    if finding.withheld:
+        return finding
     return replace(
         finding,
         estimate=None,

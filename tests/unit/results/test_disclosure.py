@@ -69,6 +69,27 @@ def test_whatever_is_compared_with_a_withheld_group_is_withheld():
     assert [f.withheld for f in shown.findings] == [True, True, True]
 
 
+def test_what_is_withheld_for_its_reference_is_told_in_other_results():
+    small, big = named(3, race="a"), named(40, race="b")
+    others = [named(800, race="c"), named(900, race="d")]
+    beside = [named(f.n, reference="race=a", race=f.group[-1]) for f in (big, *others)]
+    apart = dossier(
+        check("first", result(findings=[small, *beside])),
+        check("second", result(findings=[small, big, *others])),
+    )
+    once = apart.disclosed()
+    assert [f.withheld for f in once.checks[0].result.findings] == [True] * 4
+    assert [f.withheld for f in once.checks[1].result.findings] == [True, True, False, False]
+    assert [[note.code for note in f.notes] for f in once.checks[0].result.findings] == [
+        ["withheld"],
+        ["withheld"],
+        ["withheld-reference"],
+        ["withheld-reference"],
+    ]
+    # What is read from a file, or written twice, is not withheld further.
+    assert once.disclosed() == once
+
+
 def test_details_say_nothing_of_withheld_groups():
     lines = [named(3, g="a"), named(40, g="b"), named(900, g="c")]
     values = [{"group": f.group, "group_value": 0.5, "target_value": 0.4, "se": 0.1} for f in lines]
