@@ -2,6 +2,7 @@
 
 import base64
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -183,16 +184,52 @@ def test_a_figure_is_drawn_anew_for_a_phone(browser, report):
     assert frames
 
 
+@pytest.fixture(scope="module")
+def long(tmp_path_factory):
+    """The report of a plan of nine questions of several kinds."""
+    file = tmp_path_factory.mktemp("long") / "long.html"
+    plan = read_plan(Path(equipoise.__file__).parent / "plans" / "templates" / "demo.toml")
+    benefits, disparity, *_ = sorted(plan.checks, key=lambda one: one.question == "disparity")
+    checks = [replace(disparity, id=f"more-{k}") for k in range(4)]
+    checks.append(replace(benefits, id="last"))
+    file.write_text(html_report(execute(replace(plan, checks=(*plan.checks, *checks)))), "utf-8")
+    return file
+
+
+def printed_pages(browser, width=21.0, height=29.7):
+    paper = PrintOptions()
+    paper.page_width, paper.page_height = width, height
+    pdf = base64.b64decode(browser.driver.print_page(paper))
+    return len(re.findall(rb"/Type\s*/Page\b", pdf))
+
+
+def hide_all_but_the_front(browser):
+    browser.driver.execute_script(
+        "document.head.insertAdjacentHTML('beforeend', '<style>"
+        "#annex, #annex ~ section, footer { display: none !important }</style>')"
+    )
+
+
+def test_further_questions_stand_in_the_annex_on_paper(browser, long):
+    browser.open(long)
+    whole = printed_pages(browser)
+    order = "return [...document.querySelectorAll('.check')].map(check => check.id)"
+    hidden = "return document.querySelectorAll('main > section[hidden]').length"
+    before = browser.driver.execute_script(order), browser.driver.execute_script(hidden)
+    browser.driver.execute_script("window.dispatchEvent(new Event('beforeprint'))")
+    moved = "return document.querySelectorAll('#annex .check').length"
+    assert browser.driver.execute_script(moved) == len(before[0]) - 4
+    browser.driver.execute_script("window.dispatchEvent(new Event('afterprint'))")
+    after = browser.driver.execute_script(order), browser.driver.execute_script(hidden)
+    assert after == before
+    hide_all_but_the_front(browser)
+    assert printed_pages(browser) <= 4 < whole
+
+
 @pytest.mark.parametrize(("width", "height"), [(21.0, 29.7), (21.59, 27.94)], ids=["A4", "letter"])
 def test_the_paper_edition_has_four_pages_and_an_annex(browser, demo, width, height):
-    def pages():
-        paper = PrintOptions()
-        paper.page_width, paper.page_height = width, height
-        pdf = base64.b64decode(browser.driver.print_page(paper))
-        return len(re.findall(rb"/Type\s*/Page\b", pdf))
-
     browser.open(demo)
-    whole = pages()
+    whole = printed_pages(browser, width, height)
     tables = "return document.querySelectorAll('#annex table.findings').length"
     assert browser.driver.execute_script(tables) == 0
     browser.driver.execute_script("window.dispatchEvent(new Event('beforeprint'))")
@@ -200,11 +237,8 @@ def test_the_paper_edition_has_four_pages_and_an_annex(browser, demo, width, hei
     browser.driver.execute_script("window.dispatchEvent(new Event('afterprint'))")
     assert browser.driver.execute_script(tables) == 0
     assert not browser.find("#annex").is_displayed()
-    browser.driver.execute_script(
-        "document.head.insertAdjacentHTML('beforeend', '<style>"
-        "#annex, #annex ~ section, footer { display: none !important }</style>')"
-    )
-    assert pages() == 4 < whole
+    hide_all_but_the_front(browser)
+    assert printed_pages(browser, width, height) == 4 < whole
 
 
 def test_the_demo_shows_headline_figure_and_table_for_every_question(browser, demo):

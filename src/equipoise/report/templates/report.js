@@ -76,30 +76,45 @@
   for (const table of document.querySelectorAll("table.findings")) makeSortable(table);
   for (const check of document.querySelectorAll(".check")) makeFilter(check);
 
-  // On paper the answers come first, two to a page; tables and tall figures follow in an annex.
+  // On paper the answers come first, on four pages; tables, tall figures and further questions,
+  // which the first page has answered too, follow in an annex. Many answers take a second page.
   const annex = document.getElementById("annex");
   const moved = [];
+  const append = (part) => {
+    const place = document.createComment("");
+    part.replaceWith(place);
+    annex.append(part);
+    moved.push([place, part]);
+  };
   window.addEventListener("beforeprint", () => {
     if (moved.length) return;
-    for (const check of document.querySelectorAll(".check")) {
+    const checks = [...document.querySelectorAll(".check")];
+    const front = checks.length > 7 ? 4 : 5;
+    checks.forEach((check, place) => {
+      if (place >= front) {
+        const section = check.parentElement;
+        append(check);
+        section.hidden = !section.querySelector(".check");
+        return;
+      }
       const heading = check.querySelector("h3").cloneNode(true);
       heading.removeAttribute("id");
+      heading.dataset.copy = "";
       annex.append(heading);
       for (const part of check.querySelectorAll("figure, .evidence")) {
         const drawing = part.querySelector(".figure.wide");
         const { width, height } = drawing ? drawing.viewBox.baseVal : {};
-        if (drawing && height < 0.7 * width) continue;
-        const place = document.createComment("");
-        part.replaceWith(place);
-        annex.append(part);
-        moved.push([place, part]);
+        if (!drawing || height >= 0.7 * width) append(part);
       }
-    }
+    });
     annex.hidden = !moved.length;
   });
   window.addEventListener("afterprint", () => {
-    for (const [place, part] of moved.splice(0)) place.replaceWith(part);
-    for (const heading of annex.querySelectorAll("h3")) heading.remove();
+    for (const [place, part] of moved.splice(0)) {
+      place.replaceWith(part);
+      part.parentElement.hidden = false;
+    }
+    for (const heading of annex.querySelectorAll("[data-copy]")) heading.remove();
     annex.hidden = true;
   });
 
