@@ -277,7 +277,7 @@ def test_a_disk_that_takes_no_more_is_one_sentence_and_leaves_what_was_there(loa
     process = start(
         *(MODULE, "audit", plan, "--quiet", "--output", "a.html", "--json", "a.json"),
         cwd=folder,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000)),
+        first=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000)),
     )
     _, errors = process.communicate(timeout=300)
     assert process.returncode == 3

@@ -43,19 +43,20 @@ def write_plan(folder, margin=0.3, text=PLAN):
     return file
 
 
-def hear_signals():
-    """Undo what a shell does to its background, which ignores interrupts and hang-ups."""
-    for number in (signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, signal.SIG_DFL)
+def start(code, *arguments, cwd, first=lambda: None, **options):
+    """Run the command line in a process of its own, which calls `first` before it starts."""
 
+    def prepare():
+        # A shell lets its background ignore interrupts and hang-ups.
+        for number in (signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, signal.SIG_DFL)
+        first()
 
-def start(code, *arguments, cwd, **options):
-    """Run the command line in a process of its own."""
     return subprocess.Popen(
         [sys.executable, *code, *map(str, arguments)],
         cwd=cwd,
         env=os.environ | {"PYTHONPATH": SRC, "OMP_NUM_THREADS": "1"} | options.pop("env", {}),
-        preexec_fn=hear_signals,  # noqa: PLW1509 (no thread of the tests holds a lock of its imports)
+        preexec_fn=prepare,  # noqa: PLW1509 (no thread of the tests holds a lock of its imports)
         **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, **options},
     )
 

@@ -269,7 +269,7 @@ def test_a_difference_that_changes_sign_is_said_to_be_none_on_average(rng):
     score, group = rng.uniform(size=4000), rng.choice(["a", "b"], size=4000)
     y = rng.uniform(size=4000) < 0.5 + np.where(group == "b", 0.5, -0.5) * (score - 0.5)
     result = eq.Audit({"y": y.astype(int), "score": score, "sex": group}, **ROLES)
-    assert "on average no difference is shown: most for sex=b, outcome" in " ".join(
+    assert "on average no difference is shown: most for sex: b, outcome" in " ".join(
         str(result.predictive_parity()).split()
     )
 
