@@ -27,6 +27,7 @@ __all__ = [
     "connection",
     "csv_dialect",
     "csv_headers",
+    "cut_words",
     "from_arrow",
     "read",
     "repeated_names",
@@ -40,6 +41,8 @@ NOT_TEXT = "it is not UTF-8 text. Convert it first: `iconv -f latin1 -t utf-8 OL
 
 MOST_BYTES = 1_000_000
 """Of a csv file, that show how it is to be read."""
+
+SINGLE_QUOTED = re.compile("'.*'", re.DOTALL)
 
 LOOKED_AT = 20_480
 """Rows that show which words a column of truth values is written in."""
@@ -272,6 +275,11 @@ def read(path: str, *, words: CsvWords | None = None) -> Any:
         raise DataError(f"Cannot read {shown(path)}: {_explained(error)}") from error
     except UnicodeDecodeError as error:
         raise DataError(f"Cannot read {shown(path)}: {NOT_TEXT}") from error
+    if kind == "csv" and all(SINGLE_QUOTED.fullmatch(name) for name in relation.columns):
+        raise DataError(
+            f"{shown(path)} has the names of its columns in single quotes, which are part of a word"
+            " in a csv file. Write double quotes, or none."
+        )
     if kind == "csv" and len(relation.columns) == 1:
         if uneven := _uneven(files[0]):
             raise DataError(f"Cannot read {shown(path)}: {uneven}.")
@@ -297,13 +305,13 @@ def _read_csv(reader: Any, files: list[str], path: str, words: CsvWords | None) 
     relation, text = _without_blanks(relation, layout), _without_blanks(text, layout)
     found = dict(zip(relation.columns, map(str, relation.types), strict=True))
     types = words.types(found, text.limit(LOOKED_AT))
-    formats = _time_formats(reader, files[0], types)
+    formats = _time_formats(reader, files[0], types, layout)
     types |= {
         name: "VARCHAR"
         for name, kind in types.items()
         if kind in formats and _has_two_readings(text, name, formats[kind])
     }
-    all_seen = len(files) == 1 and len(text.limit(LOOKED_AT + 1)) <= LOOKED_AT
+    all_seen = _all_seen(files, text)
     is_text = any(words.is_word(name, kind) for name, kind in types.items())
     if all_seen and not is_text and types == found:
         return relation
@@ -314,43 +322,54 @@ def _read_csv(reader: Any, files: list[str], path: str, words: CsvWords | None) 
             value = f"CASE WHEN {column} NOT IN ({_null_words()}) THEN {column} END"
             if kind in formats:
                 value = f"strptime({value}, '{formats[kind]}')"
-            cut = "" if all_seen else _is_cut(column, kind, words.truths)
+            cut = "" if all_seen else _is_cut(column, kind, is_truth=name in words.truths)
             cast = f"CAST({value} AS {kind})"
             if cut:
-                cast = f"CASE WHEN {cut} THEN {_cut_error(name, kind)} ELSE {cast} END"
+                found, remedy = map(_literal, cut_words(name, kind))
+                told = f"error({found} || left({column}, 40) || {remedy})"
+                cast = f"CASE WHEN {cut} THEN {told} ELSE {cast} END"
             column = f"{cast} AS {column}"
         columns.append(column)
     return text.project(", ".join(columns))
 
 
-def _is_cut(column: str, kind: str, truths: Collection[str] = ()) -> str:
+def _all_seen(files: Sequence[str], relation: Any) -> bool:
+    """Return whether every row of csv files had a say in the types of their columns."""
+    return len(files) == 1 and len(relation.limit(LOOKED_AT + 1)) <= LOOKED_AT
+
+
+def _is_cut(
+    column: str, kind: str, *, is_truth: bool = False, matches: str = "regexp_matches"
+) -> str:
     """Return the condition under which a cast of text to a type loses a part of it.
 
     The types of a file are those of its first rows; DuckDB rounds a later 0.6 to 1, takes the hour
-    from a moment and the zeros from a code, and says nothing.
+    from a moment and the zeros from a code, and says nothing. Spark knows the same functions but
+    the one that `matches` a pattern.
     """
     if kind in WHOLE:
         number = f"TRY_CAST({column} AS DOUBLE)"
         point = " OR ".join(f"contains({column}, '{mark}')" for mark in ".eE")
-        zero = f"starts_with({column}, '0') AND NOT contains({column}, '.')"
+        zero = f"{column} LIKE '0%' AND NOT contains({column}, '.')"
         # Most whole numbers of an audit are labels of one digit: the first condition is cheap.
-        return f"strlen({column}) > 1 AND (({point}) AND {number} <> round({number}) OR {zero})"
+        return f"length({column}) > 1 AND (({point}) AND {number} <> round({number}) OR {zero})"
     if kind == "DATE":
         return f"TRY_CAST({column} AS TIMESTAMP) <> TRY_CAST({column} AS DATE)"
     if kind in TIMES:
         zone = "" if kind.endswith("ZONE") else "|:[0-9.]+ ?([-+][0-9:]+|Z)$"
         nanoseconds = "[.][0-9]{6}[0-9]*[1-9]"
-        return f"regexp_matches({column}, '{nanoseconds}{zone}')"
-    if kind == "BOOLEAN" and column not in map(_quoted, truths):
+        return f"{matches}({column}, '{nanoseconds}{zone}')"
+    if kind == "BOOLEAN" and not is_truth:
         return f"lower({column}) NOT IN ('true', 'false') AND {column} NOT IN ({_null_words()})"
     return ""
 
 
-def _cut_error(name: str, kind: str) -> str:
-    """Return SQL that ends the query with a sentence about a field of a column."""
-    found = f"Column {shown(name)} is {kind} in the first rows, and further down has "
-    remedy = ", which would lose a part. Pass a frame, or a parquet file, where types are known."
-    return f"error({_literal(found)} || left({_quoted(name)}, 40) || {_literal(remedy)})"
+def cut_words(name: str, kind: str) -> tuple[str, str]:
+    """Return what is said before and after a field that would lose a part."""
+    return (
+        f"Column {shown(name)} is {kind} in the first rows, and further down has ",
+        ", which would lose a part. Pass a frame, or a parquet file, where types are known.",
+    )
 
 
 def csv_layout(files: Sequence[str], path: str, words: CsvWords | None = None) -> Layout:
@@ -389,28 +408,40 @@ def _layout_of(file: str, header: bool | None) -> Layout:
     lines = text.splitlines(keepends=True)
     if len(text) == MOST_BYTES:  # the last line may be cut
         del lines[1:][-1:]
-    ((separator, quote, escape),) = (
-        connection(file)
-        .execute("SELECT Delimiter, Quote, Escape FROM sniff_csv(?, nullstr=?)", [file, NULL_WORDS])
-        .fetchall()
-    )
+    separator, marks = _separator_and_marks(file)
     layout = find_layout(
         lines[:LINES],
         separator=separator,
         missing=frozenset({*NULL_WORDS, "?"}),
         header=header,
     )
-    # The reader guesses from a sample; a field such as ``"Mfg ""ID"" Removed"`` far below it would
-    # otherwise end the file as an unterminated quote.
-    doubled = quote == '"' and escape != "\\" and layout.separator == separator
-    return replace(layout, doubled=doubled)
+    return replace(layout, **marks)
+
+
+def _separator_and_marks(file: str) -> tuple[str, dict[str, str]]:
+    """Return what separates fields, and the marks around them.
+
+    DuckDB would take single quotes for marks too, and 'a' and a for one word. Marks are given, not
+    left to its sample: a field such as ``"Mfg ""ID"" Removed"`` far below would end the file.
+    """
+    import duckdb
+
+    sniff = "SELECT Delimiter, Escape FROM sniff_csv(?, nullstr=?, quote=?)"
+    reader = connection(file)
+    try:
+        ((separator, escape),) = reader.execute(sniff, [file, NULL_WORDS, '"']).fetchall()
+    except duckdb.Error:
+        # A quote that is never closed is part of a word.
+        ((separator, _),) = reader.execute(sniff, [file, NULL_WORDS, ""]).fetchall()
+        return separator, {"quote": "", "escape": ""}
+    return separator, {"quote": '"', "escape": "\\" if escape == "\\" else '"'}
 
 
 def _marks(layout: Layout) -> dict[str, Any]:
     """Return what DuckDB must be told of a layout."""
     names = {"names": list(layout.names)} if layout.names else {}
     blank = {"sep": " "} if layout.separator == " " else {}
-    quotes = {"quotechar": '"', "escapechar": '"'} if layout.doubled else {}
+    quotes = {"quotechar": layout.quote, "escapechar": layout.escape}
     above = {"skiprows": len(layout.skipped)} if layout.skipped else {}
     return {"header": layout.named, **names, **blank, **quotes, **above}
 
@@ -435,12 +466,15 @@ def _null_words() -> str:
     return ", ".join(map(_literal, NULL_WORDS))
 
 
-def _time_formats(reader: Any, file: str, types: Mapping[str, str]) -> dict[str, str]:
+def _time_formats(
+    reader: Any, file: str, types: Mapping[str, str], layout: Layout
+) -> dict[str, str]:
     """Return the formats of dates and times that are not ISO."""
     if not {"DATE", "TIMESTAMP"} & set(types.values()):
         return {}
     (found,) = reader.execute(
-        "SELECT DateFormat, TimestampFormat FROM sniff_csv(?, nullstr=?)", [file, NULL_WORDS]
+        "SELECT DateFormat, TimestampFormat FROM sniff_csv(?, nullstr=?, quote=?)",
+        [file, NULL_WORDS, layout.quote],
     ).fetchall()
     return {kind: form for kind, form in zip(("DATE", "TIMESTAMP"), found, strict=True) if form}
 
@@ -484,12 +518,14 @@ def repeated_names(
     if own or kind == "parquet" or not any(twin and twin[1] in known for twin in twins):
         return []
     reader = connection(files[0])
-    (header,) = reader.read_csv(files[0], header=False, all_varchar=True).limit(1).fetchall()
+    (header,) = (
+        reader.read_csv(files[0], header=False, all_varchar=True, quotechar='"').limit(1).fetchall()
+    )
     columns: dict[str, list[str]] = {}
     for written, name in zip(header, names, strict=True):
         for called in sorted({str(written or "").strip().lower(), name.lower()}):
             columns.setdefault(called, []).append(_quoted(name))
-    rows = reader.read_csv(files, header=True, all_varchar=True, union_by_name=True)
+    rows = reader.read_csv(files, header=True, all_varchar=True, union_by_name=True, quotechar='"')
     differing = []
     for name in sorted({name.lower() for name in used} & set(columns)):
         first, *copies = columns[name]
@@ -560,22 +596,20 @@ def _listed(columns: set[str]) -> str:
 
 
 def csv_dialect(path: str, words: CsvWords | None) -> tuple[Layout, dict[str, str], dict[str, str]]:
-    """Return how a csv file is read, its quote and escape, and the types of its columns."""
+    """Return how a csv file is read, the types of its columns, and when Spark would cut a field.
+
+    The conditions are SQL of Spark about columns of text.
+    """
     relation = read(path, words=words)
     types = dict(zip(relation.columns, map(str, relation.types), strict=True))
-    names = ("quote", "escape")
     files, _ = resolve(path)
-    (marks,) = (
-        connection(files[0])
-        .execute(
-            f"SELECT {', '.join(names)} FROM sniff_csv(?)",  # noqa: S608 names are ours
-            [files[0]],
-        )
-        .fetchall()
-    )
-    # A mark that the file does not use is written out, as "(empty)".
-    one = {name: mark if len(mark) == 1 else "" for name, mark in zip(names, marks, strict=True)}
-    return csv_layout(files, path, words), one, types
+    cuts: dict[str, str] = {}
+    if words is not None and not _all_seen(files, relation):
+        cuts = {
+            name: _is_cut(f"`{name}`", kind, is_truth=name in words.truths, matches="regexp_like")
+            for name, kind in types.items()
+        }
+    return csv_layout(files, path, words), types, cuts
 
 
 def resolve(path: str) -> tuple[list[str], str]:

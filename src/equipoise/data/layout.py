@@ -36,8 +36,10 @@ class Layout:
         Between fields.
     spaced : bool
         Whether a blank that belongs to no field follows each separator.
-    doubled : bool
-        Whether a quote inside quotes is written twice.
+    quote : str
+        Around a field: the double quote, or empty where a file has one that is never closed.
+    escape : str
+        Before a quote inside quotes: another one, or a backslash.
     skipped : tuple of str
         Lines above the table, which are neither names nor data.
     """
@@ -46,7 +48,8 @@ class Layout:
     named: bool = True
     separator: str = ","
     spaced: bool = False
-    doubled: bool = False
+    quote: str = '"'
+    escape: str = '"'
     skipped: tuple[str, ...] = ()
 
 

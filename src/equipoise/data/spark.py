@@ -28,6 +28,7 @@ from equipoise.data.duckdb import (
     connection,
     csv_dialect,
     csv_headers,
+    cut_words,
     resolve,
 )
 from equipoise.data.query import (
@@ -142,7 +143,7 @@ def _csv(spark: Any, path: str, words: CsvWords | None) -> Any:
     """Read text, turn the words for "missing" into nulls, and cast to the types DuckDB found."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    layout, marks, types = csv_dialect(path, words)
+    layout, types, cuts = csv_dialect(path, words)
     if layout.skipped:
         raise DataError(
             f"Spark cannot skip lines above a table, and {shown(path)} starts with"
@@ -160,8 +161,8 @@ def _csv(spark: Any, path: str, words: CsvWords | None) -> Any:
             inferSchema=False,
             sep=layout.separator,
             ignoreLeadingWhiteSpace=layout.spaced,
-            quote=marks["quote"] or '"',
-            escape=marks["escape"] or '"',
+            quote=layout.quote,
+            escape=layout.escape,
             mode="FAILFAST",
         ).toDF(*(header or types))
         for header, files in alike.items()
@@ -172,7 +173,12 @@ def _csv(spark: Any, path: str, words: CsvWords | None) -> Any:
         value = F.col(f"`{name}`")
         absent = [""] if words is not None and words.is_word(name, kind) else NULL_WORDS
         known = F.when(~value.isin(*absent), value)
-        columns.append(known.cast(SPARK_TYPES.get(kind, "string")).alias(name))
+        cast = known.cast(SPARK_TYPES.get(kind, "string"))
+        if kind in SPARK_TYPES and cuts.get(name):
+            found, remedy = map(F.lit, cut_words(name, kind))
+            told = F.raise_error(F.concat(found, F.substring(value, 1, 40), remedy))
+            cast = F.when(F.expr(cuts[name]), told).otherwise(cast)
+        columns.append(cast.alias(name))
     return text.select(*columns)
 
 

@@ -215,3 +215,36 @@ print(audit.disparity("selection_rate"))
     )
     assert "sex=Female" in done.stdout
     assert done.stderr == ""
+
+
+def test_single_quotes_are_part_of_a_word(tmp_path):
+    """DuckDB would take them for marks, and both labels for one."""
+    file = tmp_path / "rows.csv"
+    file.write_text("g,p\n" + "'a',1\na,0\n" * 20)
+    findings = eq.Audit(file, group="g", y_pred="p").disparity("selection_rate").findings
+    assert [(f.group, f.n) for f in findings] == [("g='a'", 20), ("g=a", 20)]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("'g','p'\n" + "'a','1'\n'b','0'\n" * 20, "names of its columns in single quotes"),
+        ("g,p\n" + "'a, x',1\nb,0\n" * 20, "line 2 has 3 fields, the first has 2"),
+    ],
+)
+def test_a_file_that_quotes_with_single_quotes_is_refused(tmp_path, text, message):
+    file = tmp_path / "rows.csv"
+    file.write_text(text)
+    with pytest.raises(DataError, match=message):
+        eq.Audit(file, group="g", y_pred="p")
+
+
+@pytest.mark.parametrize(
+    ("field", "label"),
+    [('"a ""x"" b"', 'a "x" b'), (r'"a \"x\" b"', 'a "x" b'), ('"a', '"a'), ('5" nail', '5" nail')],
+)
+def test_a_double_quote_is_a_mark_where_it_is_closed(tmp_path, field, label):
+    file = tmp_path / "rows.csv"
+    file.write_text("g,p\n" + f"{field},1\nb,0\n" * 20)
+    findings = eq.Audit(file, group="g", y_pred="p").disparity("selection_rate").findings
+    assert {f.group.parts for f in findings} == {(("g", label),), (("g", "b"),)}

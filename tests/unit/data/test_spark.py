@@ -58,6 +58,14 @@ class TestFiles:
         assert local.column("race").null_count == 1
         assert local.column("score").null_count == 1
 
+    @pytest.mark.parametrize("field", ["'a'", '"a ""x"" b"', r'"a \"x\" b"', '"a', '5" nail'])
+    def test_quotes_are_read_as_duckdb_reads_them(self, tmp_path, field):
+        file = tmp_path / "rows.csv"
+        file.write_text("g,p\n" + f"{field},1\na,0\n" * 20)
+        local = duckdb.read(str(file)).to_arrow_table()
+        assert spark.read(str(file)).toArrow().to_pylist() == local.to_pylist()
+        assert len(local.column("g").unique()) == 2
+
     def test_partitioned_folder_has_the_partition_as_a_column_on_both_engines(self, tmp_path):
         for race in ("Black", "White"):
             folder = tmp_path / f"race={race}"
