@@ -162,6 +162,8 @@ def _arrow_of_frame(frame: "nw.DataFrame[Any]") -> Any:
     for k, (name, kind) in enumerate(frame.schema.items()):
         if kind == nw.Object and frame.implementation.is_polars():  # addresses in memory
             table = table.set_column(k, name, pa.nulls(len(frame)))
+        elif frame.implementation.is_pandas_like():
+            _check_one_kind(name, frame[name], table.column(k).type)
     return table
 
 
@@ -175,6 +177,7 @@ def _arrow_of_mapping(data: Mapping[str, Any]) -> Any:
             columns[str(name)] = _arrow_of_list(values)
         except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
             raise DataError(f"Column {name!r} cannot be read: {_one_line(error)}.") from error
+        _check_one_kind(str(name), values, columns[str(name)].type)
     sizes = {name: len(column) for name, column in columns.items()}
     if len(set(sizes.values())) > 1:
         raise DataError(f"Columns must have one length; got {sizes}.")
@@ -189,6 +192,21 @@ def _arrow_of_list(values: Any) -> Any:
         # Moments of pandas have nanoseconds, which Arrow would cut off.
         return pa.array(values, type=pa.timestamp("ns", column.type.tz), from_pandas=True)
     return column
+
+
+def _check_one_kind(name: str, values: Iterable[Any], kind: Any) -> None:
+    """Raise if a column of Python objects has text among bytes: to Arrow b"a" and "a" are one."""
+    import pyarrow as pa
+
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    if not pa.types.is_binary(kind):
+        return
+    text = next((value for value in values if isinstance(value, str)), None)
+    if text is not None:
+        raise DataError(
+            f"Column {name!r} has bytes and text, such as {text!r}; equal ones would become one"
+            " value. Decode the bytes."
+        )
 
 
 def _check_written(names: Iterable[object]) -> None:

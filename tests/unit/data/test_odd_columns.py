@@ -580,6 +580,24 @@ def test_spans_of_thousands_of_years_are_told_apart(unit):
     assert numbers(rows_of(values, type=pa.duration(unit))) == numbers(rows_of(values))
 
 
+@pytest.mark.parametrize(
+    "open_as",
+    [
+        pd.DataFrame,
+        dict,
+        lambda rows: {name: np.array(values, dtype=object) for name, values in rows.items()},
+        lambda rows: pd.DataFrame(rows).astype({"g": "category"}),
+    ],
+)
+def test_bytes_and_text_that_read_alike_are_no_one_group(open_as):
+    rows = {"g": [b"b", "b"] * 50, "p": [0, 1] * 50}
+    with pytest.raises(DataError, match="'g' has bytes and text, such as 'b'; equal ones"):
+        eq.Audit(open_as(rows), group="g", y_pred="p")
+    rows["g"] = [b"b", b"c"] * 50
+    findings = eq.Audit(open_as(rows), group="g", y_pred="p").disparity("selection_rate").findings
+    assert [(f.group, f.n) for f in findings] == [("g=b'b'", 50), ("g=b'c'", 50)]
+
+
 FIRST = 20_480
 """Rows of a csv file that show the types of its columns."""
 
