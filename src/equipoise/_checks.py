@@ -12,6 +12,7 @@ from equipoise.exceptions import InvalidParameterError
 
 __all__ = [
     "check_columns",
+    "check_depth",
     "check_finite",
     "check_flag",
     "check_fraction",
@@ -92,6 +93,11 @@ def check_integer(name: str, value: object, *, low: int = 0) -> int:
             f"`{name}` must be a whole number of at least {low}; got {value!r}."
         )
     return int(value)
+
+
+def check_depth(value: object) -> int | None:
+    """Return how many columns are combined at most; None for all."""
+    return None if value is None else check_integer("depth", value, low=1)
 
 
 def check_flag(name: str, value: object) -> bool:

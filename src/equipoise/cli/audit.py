@@ -91,6 +91,7 @@ def audit(
     from equipoise.plans.dossier import load
     from equipoise.plans.gate import check_comparable, tripped
     from equipoise.plans.plan import read_plan
+    from equipoise.plans.seal import signing_key
     from equipoise.report.ll144 import bias_audit
     from equipoise.results.question import find_question
 
@@ -106,6 +107,7 @@ def audit(
     if sign is not None:
         inputs["the key"] = [sign]
     check_outputs(*outputs, inputs=inputs)
+    key = None if sign is None else signing_key(sign)
     if fail_on == "worse":
         known = [find_question(check.question) for check in asked.checks]
         check_comparable(known, baseline=earlier is not None)
@@ -123,7 +125,7 @@ def audit(
         quiet=quiet,
         every=every,
         grown=grown,
-        sign=sign,
+        key=key,
     )
     if dossier.failed:
         # An audit with an open question is wrong usage or data: the gate was not decided.

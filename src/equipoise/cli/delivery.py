@@ -5,6 +5,7 @@ import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import typer
 
@@ -84,7 +85,7 @@ def deliver(
     quiet: bool,
     every: bool = False,
     grown: dict[str, tuple[GapPair, ...]] | None = None,
-    sign: Path | None = None,
+    key: Any = None,
 ) -> None:
     """Print the findings and write the files that were asked for, all or none.
 
@@ -92,7 +93,7 @@ def deliver(
     """
     dossier = dossier.disclosed()
     texts: dict[Path, str] = {}
-    written = sealed(dossier.to_dict() | {"answer": " ".join(answer(dossier))}, sign)
+    written = sealed(dossier.to_dict() | {"answer": " ".join(answer(dossier))}, key)
     results = json.dumps(written, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     results = printable_json(results)
     if json_file is not None and json_file != STDOUT:

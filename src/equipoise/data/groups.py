@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from equipoise._checks import check_integer, nearest, quoted
+from equipoise._checks import check_depth, nearest, quoted
 from equipoise._names import GroupName
 from equipoise._typing import AnyArray, BoolArray, IntArray
 from equipoise.exceptions import DataError, InvalidParameterError
@@ -224,7 +224,7 @@ def group_tables(cells: Labelled, *, depth: int | None = None) -> list[GroupTabl
     columns = cells.columns
     if not columns:
         raise InvalidParameterError("this question compares groups; pass `group` to `Audit`.")
-    limit = len(columns) if depth is None else check_integer("depth", depth, low=1)
+    limit = check_depth(depth) or len(columns)
     labels = tuple(tuple(map(str, own.tolist())) for own in cells.labels)
     return list(_group_tables(columns, labels, min(limit, len(columns))))
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from equipoise.exceptions import InvalidParameterError, MissingDependencyError
 
-__all__ = ["SealCheck", "check_seal", "sealed"]
+__all__ = ["SealCheck", "check_seal", "sealed", "signing_key"]
 
 PARTS = ("data", "plan")
 """What is hashed apart; the rest, answers and all, is hashed as "findings"."""
@@ -54,15 +54,15 @@ class SealCheck:
         return f"the seal holds: data, plan and findings are as they were written; {by}"
 
 
-def sealed(record: dict[str, Any], key: Path | None = None) -> dict[str, Any]:
+def sealed(record: dict[str, Any], key: Any = None) -> dict[str, Any]:
     """Return results with their seal.
 
     Parameters
     ----------
     record : dict
         JSON-safe results.
-    key : Path, optional
-        A private key of Ed25519 in PEM, with which the hashes are signed.
+    key : Ed25519PrivateKey, optional
+        From `signing_key`; the hashes are signed with it.
 
     Returns
     -------
@@ -71,11 +71,10 @@ def sealed(record: dict[str, Any], key: Path | None = None) -> dict[str, Any]:
     """
     seal: dict[str, Any] = {"algorithm": "sha256", **_hashes(record)}
     if key is not None:
-        private = _private_key(key)
         from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-        public = private.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
-        seal["signature"] = _text(private.sign(_canonical(_hashes(record))))
+        public = key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
+        seal["signature"] = _text(key.sign(_canonical(_hashes(record))))
         seal["public_key"] = _text(public)
     return record | {"seal": seal}
 
@@ -117,7 +116,23 @@ def _text(raw: bytes) -> str:
     return base64.b64encode(raw).decode()
 
 
-def _private_key(path: Path) -> Any:
+def signing_key(path: Path) -> Any:
+    """Read a private key of Ed25519 from a file in PEM.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+
+    Returns
+    -------
+    cryptography.hazmat.primitives.asymmetric.ed25519.Ed25519PrivateKey
+
+    Raises
+    ------
+    InvalidParameterError
+        If it cannot be read, or holds something else.
+    """
     try:
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
         from cryptography.hazmat.primitives.serialization import load_pem_private_key

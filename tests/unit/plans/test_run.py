@@ -117,6 +117,31 @@ def test_an_option_that_cannot_be_right_ends_the_plan_before_anything_is_read(fo
     assert len(started) == 2
 
 
+@pytest.mark.parametrize(
+    "question",
+    [
+        'question = "disparity"\nmetric = "selection_rate"\n',
+        'question = "disparity"\nmetric = "selection_rate"\nreference = "highest"\n',
+        'question = "flag"\nmetric = "selection_rate"\n',
+        'question = "impact_ratios"\n',
+        'question = "compare"\nmetric = "selection_rate"\nbaseline = "approved"\n',
+        'question = "discover"\nmetric = "selection_rate"\n',
+        'question = "multicalibration"\nsegments = ["sex"]\n',
+    ],
+)
+@pytest.mark.parametrize("depth", ['"two"', "0"])
+def test_a_depth_that_cannot_be_right_ends_the_plan_before_anything_is_read(
+    folder, question, depth
+):
+    started = []
+    plan = parse_plan(
+        f'{PLAN}\n[[check]]\nid = "wrong"\n{question}depth = {depth}\n', folder=folder
+    )
+    with pytest.raises(InvalidParameterError, match=r"Check .wrong.: `depth` must be a whole"):
+        execute(plan, started=started.append)
+    assert started == []
+
+
 def test_a_check_that_its_data_do_not_allow_does_not_lose_the_others(folder):
     text = PLAN + '\n[[check]]\nid = "nobody"\nquestion = "flag"\nmetric = "selection_rate"\n'
     dossier = run(f'{text}reference = {{ sex = "X" }}\n', folder)

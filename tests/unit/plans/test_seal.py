@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from equipoise.cli.app import app
 from equipoise.exceptions import EquipoiseError, InvalidParameterError, MissingDependencyError
 from equipoise.plans.dossier import Dossier, read_results
-from equipoise.plans.seal import check_seal, sealed
+from equipoise.plans.seal import check_seal, sealed, signing_key
 from equipoise.report.html import html_report
 from support.specimens import check, dossier, finding, result
 
@@ -33,6 +33,10 @@ def written_key(folder, key=None):
         private.private_bytes(pem.Encoding.PEM, pem.PrivateFormat.PKCS8, pem.NoEncryption())
     )
     return path
+
+
+def new_key(folder):
+    return signing_key(written_key(folder))
 
 
 def again(record):
@@ -67,7 +71,7 @@ def test_what_was_edited_is_named(change, part):
 
 
 def test_a_signature_shows_an_edit_with_a_new_seal(tmp_path):
-    record = again(sealed(RECORD, written_key(tmp_path)))
+    record = again(sealed(RECORD, new_key(tmp_path)))
     assert check_seal(record).edited == ()
     assert f"signed with the key {record['seal']['public_key']}" in check_seal(record).words
     forged = {name: value for name, value in record.items() if name != "seal"}
@@ -101,7 +105,7 @@ def other(value):
 def test_an_edit_of_any_field_is_seen(tmp_path, signed):
     findings = [finding("g=a", 0.12, 0.1, 0.2, n=900), finding("g=b", -0.1, -0.2, 0.0, n=40)]
     whole = dossier(check("gaps", result(findings=findings))).to_dict() | {"answer": "Nothing."}
-    record = again(sealed(whole, written_key(tmp_path) if signed else None))
+    record = again(sealed(whole, new_key(tmp_path) if signed else None))
     places = [way for way in leaves(record) if way[0] != "seal"]
     assert len(places) > 80
     for *way, last in places:
@@ -116,7 +120,7 @@ def test_an_edit_of_any_field_is_seen(tmp_path, signed):
 
 
 def test_an_edit_of_a_signed_seal_is_seen(tmp_path):
-    record = again(sealed(RECORD, written_key(tmp_path)))
+    record = again(sealed(RECORD, new_key(tmp_path)))
     for name in ("data", "plan", "findings", "signature", "public_key"):
         changed = record["seal"] | {name: f"{record['seal'][name]}\x1b "}
         assert check_seal(record | {"seal": changed}).edited, name
@@ -126,7 +130,7 @@ def test_an_edit_of_a_signed_seal_is_seen(tmp_path):
 
 
 def test_the_seal_of_another_file_does_not_hold(tmp_path):
-    key = written_key(tmp_path)
+    key = new_key(tmp_path)
     first, second = again(sealed(RECORD, key)), again(sealed(RECORD | {"title": "B"}, key))
     assert check_seal(first | {"seal": second["seal"]}).edited == ("findings", "signature")
 
@@ -134,8 +138,8 @@ def test_the_seal_of_another_file_does_not_hold(tmp_path):
 def test_results_signed_anew_name_the_other_key(tmp_path):
     """What only a reader who knows the key can see: it is told."""
     (tmp_path / "other").mkdir()
-    record = again(sealed(RECORD, written_key(tmp_path)))
-    forged = again(sealed(RECORD | {"title": "Another"}, written_key(tmp_path / "other")))
+    record = again(sealed(RECORD, new_key(tmp_path)))
+    forged = again(sealed(RECORD | {"title": "Another"}, new_key(tmp_path / "other")))
     assert check_seal(forged).edited == ()
     assert check_seal(forged).signer != check_seal(record).signer
     assert check_seal(forged).signer in check_seal(forged).words
@@ -162,18 +166,18 @@ def test_a_key_that_is_there_twice_is_refused(tmp_path):
 
 def test_keys_of_another_kind_are_refused(tmp_path):
     with pytest.raises(InvalidParameterError, match="cannot be read"):
-        sealed(RECORD, tmp_path / "none.pem")
+        signing_key(tmp_path / "none.pem")
     (tmp_path / "text.pem").write_text("no key")
     with pytest.raises(InvalidParameterError, match="is not a private key in PEM"):
-        sealed(RECORD, tmp_path / "text.pem")
+        signing_key(tmp_path / "text.pem")
     other = written_key(tmp_path, ec.generate_private_key(ec.SECP256R1()))
     with pytest.raises(InvalidParameterError, match="must be a key of Ed25519"):
-        sealed(RECORD, other)
+        signing_key(other)
 
 
 def test_without_cryptography_the_extra_is_named(tmp_path, monkeypatch):
     key = written_key(tmp_path)
-    signed = sealed(RECORD, key)
+    signed = sealed(RECORD, signing_key(key))
     load = builtins.__import__
 
     def missing(name, *args, **options):
@@ -182,7 +186,7 @@ def test_without_cryptography_the_extra_is_named(tmp_path, monkeypatch):
         return load(name, *args, **options)
 
     monkeypatch.setattr(builtins, "__import__", missing)
-    for attempt in (lambda: sealed(RECORD, key), lambda: check_seal(signed)):
+    for attempt in (lambda: signing_key(key), lambda: check_seal(signed)):
         with pytest.raises(MissingDependencyError, match=r"install `equipoise\[sign\]`|Install"):
             attempt()
 
@@ -224,6 +228,18 @@ def test_the_report_says_whether_results_were_edited(tmp_path):
     done = CliRunner().invoke(app, ["report", str(results), "--output", str(page)])
     assert "EDITED after the audit: findings" in done.stderr
     assert "(edited after the audit)" in page.read_text()
+
+
+def test_a_key_that_cannot_sign_ends_the_run_before_anything_is_read(tmp_path):
+    (tmp_path / "loans.csv").write_text("not a table")
+    (tmp_path / "audit.toml").write_text(
+        '[data]\npath = "loans.csv"\ngroup = "sex"\ny_pred = "approved"\n'
+        '[[check]]\nquestion = "disparity"\nmetric = "selection_rate"\n'
+    )
+    (tmp_path / "text.pem").write_text("no key")
+    key = str(tmp_path / "text.pem")
+    done = CliRunner().invoke(app, ["audit", str(tmp_path / "audit.toml"), "--sign", key])
+    assert "is not a private key in PEM" in str(done.exception)
 
 
 def test_results_nested_without_end_are_refused(tmp_path):

@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import narwhals as nw
 import numpy as np
 
-from equipoise._checks import check_fraction, check_number, check_option, nearest, quoted
+from equipoise._checks import (
+    check_depth,
+    check_fraction,
+    check_number,
+    check_option,
+    nearest,
+    quoted,
+)
 from equipoise._typing import Adjust, AnyArray, BoolArray, ChangeDirection, FloatArray, GapSign
 from equipoise.audits.asking import Asking, question_method
 from equipoise.audits.disparity.questions import CompareDetails
@@ -563,6 +570,7 @@ def compare(
     check_fraction("alpha", alpha)
     check_fraction("confidence_level", confidence_level)
     check_option("adjust", adjust, Adjust)
+    check_depth(depth)
     kind = _gap_kind(gap, direction)
     tolerated = None if margin is None else check_number("margin", margin, low=0.0)
     found = find_metric(metric)

@@ -8,7 +8,14 @@ from typing import Any, TypedDict
 import numpy as np
 from scipy import special
 
-from equipoise._checks import check_flag, check_fraction, check_number, check_option, quoted
+from equipoise._checks import (
+    check_depth,
+    check_flag,
+    check_fraction,
+    check_number,
+    check_option,
+    quoted,
+)
 from equipoise._typing import (
     BoolArray,
     Extreme,
@@ -119,6 +126,7 @@ class ExtremeAsked:
         check_option("scale", self.scale, Scale)
         check_option("small", self.small, SmallCategories)
         check_option("by", self.by, Family)
+        check_depth(self.depth)
         check_number("min_share", self.min_share, low=0.0, high=1.0)
 
     @property

@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
-from equipoise._checks import check_flag, check_fraction, check_number, check_option, quoted
+from equipoise._checks import (
+    check_depth,
+    check_flag,
+    check_fraction,
+    check_number,
+    check_option,
+    quoted,
+)
 from equipoise._typing import (
     Adjust,
     AnyArray,
@@ -158,6 +165,7 @@ def disparity(
     """
     check_fraction("alpha", alpha)
     check_flag("simultaneous", simultaneous)
+    check_depth(depth)
     if check_flag("grades", grades) and (
         given is not None or _is_extreme(reference) or not isinstance(metric, (str, Metric))
     ):
@@ -318,6 +326,7 @@ def flag(
     ['race=African-American', 'race=African-American & sex=Male']
     """
     check_fraction("alpha", alpha)
+    check_depth(depth)
     check_option("alternative", alternative, FlagAlternative)
     check_option("adjust", adjust, Adjust)
     alike = _alike(

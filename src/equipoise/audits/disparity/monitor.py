@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import narwhals as nw
 import numpy as np
 
-from equipoise._checks import check_fraction, check_integer, check_number, check_option, shown
+from equipoise._checks import check_depth, check_fraction, check_number, check_option, shown
 from equipoise._typing import AlarmRule, Alternative, AnyArray, EAdjust, FloatArray, IntArray
 from equipoise.audits.asking import Asking, question_method
 from equipoise.audits.disparity.questions import MonitorDetails
@@ -276,8 +276,7 @@ class Watch:
         check_option("alarm", self.alarm, AlarmRule)
         check_option("adjust", self.adjust, EAdjust)
         check_fraction("alpha", self.alpha)
-        if self.depth is not None:
-            check_integer("depth", self.depth, low=1)
+        check_depth(self.depth)
         if (self.alarm == "arl") != (self.run_length is not None):
             raise InvalidParameterError(
                 "`run_length` belongs to `alarm='arl'`, and only there; got alarm"

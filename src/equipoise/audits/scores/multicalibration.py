@@ -8,7 +8,7 @@ import narwhals as nw
 import numpy as np
 from scipy import sparse
 
-from equipoise._checks import check_columns, check_fraction, check_option
+from equipoise._checks import check_columns, check_depth, check_fraction, check_option
 from equipoise._typing import CalibrationHypothesis, FloatArray, Rng
 from equipoise.audits.asking import Asking, question_method
 from equipoise.audits.scores.questions import SegmentDetails
@@ -106,6 +106,7 @@ def multicalibration(
     """
     check_fraction("alpha", alpha)
     check_option("hypothesis", hypothesis, CalibrationHypothesis)
+    check_depth(depth)
     table = self.table
     if segments is not None:
         table = table.grouped_by(check_columns("segments", segments))
