@@ -14,6 +14,7 @@ OF_SEVERAL_MODULES = {
     "audits/disparity/test_given_by_learners.py",
     "audits/improvement/test_score_utilities.py",
     "audits/improvement/test_search.py",
+    "audits/test_look_alike.py",
     "audits/test_many_findings.py",
     "data/test_databases.py",
     "data/test_odd_columns.py",

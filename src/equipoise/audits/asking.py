@@ -6,6 +6,7 @@ questions that are asked together are answered together, so that a plan is one s
 its own question only.
 """
 
+import unicodedata
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import wraps
@@ -15,10 +16,12 @@ from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 from equipoise.audits.words import words_of
 from equipoise.data.frame import check_open
+from equipoise.data.groups import look_alike
 from equipoise.data.query import Sent, recorded
 from equipoise.data.scan import answer
 from equipoise.data.table import NotInCellsError, Rows, Sums
 from equipoise.exceptions import EquipoiseError, InvalidParameterError
+from equipoise.moments import CellMoments
 from equipoise.results.finding import Note
 from equipoise.results.result import AuditResult
 
@@ -190,6 +193,7 @@ def _rounds(
     replies: dict[int, Any] = dict.fromkeys(range(len(questions)))
     sent: dict[int, list[Sent]] = {k: [] for k in replies}
     held = dict.fromkeys(replies, (0, 0, 0, 0))
+    alike: dict[int, dict[str, list[tuple[str, str]]]] = {k: {} for k in replies}
     round_number = 0
     while replies:
         needs = {}
@@ -203,7 +207,7 @@ def _rounds(
                     else:
                         needs[k] = questions[k].send(reply)
                 except StopIteration as stop:
-                    results[k] = _with_queries(stop.value, [*sent[k], *queries], held[k])
+                    results[k] = _with_queries(stop.value, [*sent[k], *queries], held[k], alike[k])
                 except EquipoiseError as error:
                     results[k] = error
             sent[k] += queries
@@ -215,12 +219,43 @@ def _rounds(
                 sums = part.sums if isinstance(part, Rows) else part
                 sent[k] += sums.table.sent.get(sums, ())
                 held[k] = (*sums.table.withheld, sums.table.sites)
+                alike[k] |= _look_alike(sums)
         round_number += 1
     return [results[k] for k in range(len(questions))]
 
 
-def _with_queries(result: Any, sent: Iterable[Sent], held: tuple[int, int, int, int]) -> Any:
-    """Keep with a result the queries behind it; say how many rows left, or were withheld."""
+def _look_alike(sums: Sums) -> dict[str, list[tuple[str, str]]]:
+    """Return the group columns of which labels look alike, and these labels."""
+    cells = sums.table.answers.get(sums) or sums.table.kept(sums)
+    if not isinstance(cells, CellMoments):
+        return {}
+    return {
+        column: pairs
+        for column, labels in zip(cells.columns, cells.labels, strict=True)
+        if column in sums.table.roles.group and (pairs := look_alike(labels.tolist()))
+    }
+
+
+def _alike_note(column: str, pairs: Sequence[tuple[str, str]]) -> Note:
+    """Say which labels look alike, in a way that shows how they differ."""
+    one, other = map(repr, pairs[0])
+    if unicodedata.normalize("NFC", one) == unicodedata.normalize("NFC", other):
+        one, other = map(ascii, pairs[0])
+    more = f", and {len(pairs) - 1} more" if len(pairs) > 1 else ""
+    return Note(
+        code="labels-look-alike",
+        message=f"Labels of {column!r} look alike and are counted apart: {one} and {other}{more}."
+        " Write them alike if they mean one group.",
+    )
+
+
+def _with_queries(
+    result: Any,
+    sent: Iterable[Sent],
+    held: tuple[int, int, int, int],
+    alike: Mapping[str, Sequence[tuple[str, str]]],
+) -> Any:
+    """Keep with a result the queries behind it; say what of its rows and labels is to be known."""
     if not isinstance(result, AuditResult):
         return result
     notes = tuple(
@@ -232,6 +267,7 @@ def _with_queries(result: Any, sent: Iterable[Sent], held: tuple[int, int, int, 
         for query in sent
         if query.rows
     )
+    notes += tuple(_alike_note(column, pairs) for column, pairs in alike.items())
     cells, rows, limit, sites = held
     if cells:
         notes += (

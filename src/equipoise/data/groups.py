@@ -1,7 +1,8 @@
 """Groups: from the raw keys of a query to labels, cells, and subgroups of any depth."""
 
 import math
-from collections.abc import Sequence
+import unicodedata
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -32,6 +33,7 @@ __all__ = [
     "group_tables",
     "label_of",
     "labels_of",
+    "look_alike",
     "matching_cells",
     "n_subgroups",
     "place",
@@ -109,6 +111,27 @@ def labels_of(key: AnyArray) -> AnyArray:
     labels = np.empty(len(key), dtype=object)
     labels[:] = [written[value] for value in key.tolist()]
     return labels
+
+
+def look_alike(labels: Iterable[str]) -> list[tuple[str, str]]:
+    """Return labels that differ from an earlier one in case or in what nobody sees, after that one.
+
+    Examples
+    --------
+    >>> look_alike(["a", "b", "A", "b "])
+    [('A', 'a'), ('b', 'b ')]
+    """
+    first: dict[str, str] = {}
+    pairs = ((first.setdefault(_seen(label), label), label) for label in sorted({*labels}))
+    return [(one, other) for one, other in pairs if one != other]
+
+
+def _seen(label: str) -> str:
+    """Return what of a label is seen: no marks without width, one blank for several, no case."""
+    if not label.isascii():
+        composed = unicodedata.normalize("NFC", label)
+        label = "".join(sign for sign in composed if unicodedata.category(sign) != "Cf")
+    return " ".join(label.split()).casefold()
 
 
 def encode(keys: Sequence[AnyArray], n: int) -> tuple[IntArray, tuple[AnyArray, ...]]:
