@@ -6,7 +6,7 @@ from equipoise._names import GroupName
 from equipoise.plans.dossier import Check, Dossier
 from equipoise.plans.gate import Outcome, outcome
 from equipoise.results.finding import Decision, Finding
-from equipoise.results.formats import number
+from equipoise.results.formats import counted, number
 from equipoise.results.question import questions
 from equipoise.results.result import AuditResult
 from equipoise.results.sentences import gap_sentence, lead, least, worse_off
@@ -105,11 +105,11 @@ def _others(check: Check) -> str:
         trust = f"each tested by itself at the {rate} level"
     differ = "is" if len(found) == 1 else "are"
     crossed = any(len(f.group.parts) > 1 for f in compared if isinstance(f.group, GroupName))
-    who = compared_noun(result, "groups and intersections" if crossed else "groups")
-    return (
-        f"{len(found)} of {len(compared)} {who} {differ} shown to differ in"
-        f" {metric_words(result)}, {trust}."
+    several = crossed and len(compared) > 1
+    who = counted(
+        len(compared), compared_noun(result, "groups and intersection" if several else "group")
     )
+    return f"{len(found)} of {who} {differ} shown to differ in {metric_words(result)}, {trust}."
 
 
 def _elsewhere(checks: Sequence[Check], led: Check | None) -> list[str]:
@@ -136,7 +136,7 @@ def _equivalence(result: AuditResult) -> str:
         margin = f"within {gap_size(result.details.get('margin'), result)} of {reference}"
     sentence = (
         f"The {metric_words(result)} is shown to be {margin} for"
-        f" {len(within) or 'none'} of {len(asked)} groups"
+        f" {len(within) or 'none'} of {counted(len(asked), 'group')}"
     )
     if beyond:
         sentence += f" and beyond it for {len(beyond)}"

@@ -6,12 +6,16 @@ from equipoise._numbers import number, p_value
 from equipoise.results.finding import ConfidenceInterval, Decision, Finding, JointTest
 
 __all__ = [
+    "all_of",
     "count",
+    "counted",
     "decision_word",
     "estimate_words",
+    "index_number",
     "interval",
     "joint_line",
     "listed",
+    "none_of",
     "number",
     "p_value",
     "short_points",
@@ -26,6 +30,28 @@ DECISION_WORDS = {
     Decision.NOT_TESTED: "not tested",
     Decision.ESTIMATED: "estimated",
 }
+
+
+def counted(count: int, noun: str) -> str:
+    """Write how many there are of something, whose plural has an s: 1 group, 2 groups."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def all_of(count: int, noun: str) -> str:
+    """Begin a sentence about all of several: "All 2 groups are", "The only group is"."""
+    return f"The only {noun} is" if count == 1 else f"All {counted(count, noun)} are"
+
+
+def none_of(count: int, noun: str) -> str:
+    """Begin a sentence about none of several: "None of 2 groups was", "The only group was not"."""
+    return f"The only {noun} was not" if count == 1 else f"None of {counted(count, noun)} was"
+
+
+def index_number(value: float | None) -> str:
+    """Write a part of an index, which has a scale of its own: no less than 0.001 of it."""
+    if value is None or value == 0.0 or abs(value) >= 0.001:
+        return number(value)
+    return "<0.001" if value > 0.0 else ">-0.001"
 
 
 def interval(ci: ConfidenceInterval | None, write: Callable[[float], str] = number) -> str:

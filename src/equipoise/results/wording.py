@@ -1,13 +1,21 @@
 """Every sentence that a person reads: print, HTML and command line agree."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from equipoise._names import GroupName
 from equipoise._typing import Multiplicity
 from equipoise.results.finding import Decision, Finding
-from equipoise.results.formats import decision_word, interval, listed, number, p_value, shortened
+from equipoise.results.formats import (
+    decision_word,
+    index_number,
+    interval,
+    listed,
+    number,
+    p_value,
+    shortened,
+)
 from equipoise.results.sentences import (
     LEADING,
     group_words,
@@ -196,9 +204,9 @@ def names(findings: Sequence[Finding], result: "AuditResult", most: int = 3) -> 
     return "; ".join(named) + (f"; and {rest} more" if rest else "")
 
 
-def compared_noun(result: "AuditResult", groups: str) -> str:
-    """Name what is counted: `groups`, or comparisons where there are several metrics."""
-    return groups if len(gap_metrics(result)) < 2 else "comparisons"
+def compared_noun(result: "AuditResult", group: str) -> str:
+    """Name one of what is counted: a `group`, or a comparison where there are several metrics."""
+    return group if len(gap_metrics(result)) < 2 else "comparison"
 
 
 def gap_metrics(result: "AuditResult") -> dict[str, str]:
@@ -217,7 +225,7 @@ def in_points(result: "AuditResult") -> bool:
 def gap_size(value: float | None, result: "AuditResult") -> str:
     """Write the size of a gap in the unit of the result: points, where shares are compared."""
     if value is None or not in_points(result):
-        return number(value)
+        return _writer(result.findings)(value)
     return f"{points(value)} percentage points"
 
 
@@ -247,23 +255,32 @@ def reference_words(result: "AuditResult") -> str:
     return group_words(one, result.words) if isinstance(one, GroupName) else shortened(one)
 
 
+_INDICES = {"index", "contribution"}
+
+
+def _writer(findings: Sequence[Finding]) -> Callable[[float | None], str]:
+    """Return how the numbers of findings are written in a sentence."""
+    index = bool(findings) and all(f.estimand.kind in _INDICES for f in findings)
+    return index_number if index else number
+
+
 def _bounds(finding: Finding) -> str:
-    ci = finding.ci
+    ci, write = finding.ci, _writer([finding])
     if ci is None:
         return ""
     share = f"{100 * ci.confidence_level:g}%"
     if ci.low is None and ci.high is None:
         return f" ({share} interval without bounds)"
     if ci.high is None:
-        return f" ({share} bound: at least {number(ci.low)})"
+        return f" ({share} bound: at least {write(ci.low)})"
     if ci.low is None:
-        return f" ({share} bound: at most {number(ci.high)})"
-    return f" ({share} interval {number(ci.low)} to {number(ci.high)})"
+        return f" ({share} bound: at most {write(ci.high)})"
+    return f" ({share} interval {write(ci.low)} to {write(ci.high)})"
 
 
 def amount(finding: Finding) -> str:
     """Write an estimate with its interval."""
-    return f"{number(finding.estimate)}{_bounds(finding)}"
+    return f"{_writer([finding])(finding.estimate)}{_bounds(finding)}"
 
 
 def value(finding: Finding, result: "AuditResult") -> str:

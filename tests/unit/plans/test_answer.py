@@ -45,7 +45,7 @@ def test_the_largest_disadvantage_that_is_shown_leads_over_all_checks():
 
 def test_how_far_a_list_can_be_trusted_follows_from_its_adjustment():
     flagged = gaps(line("a", 0.05, 0.04, 0.06), audit="flag", adjust="bh", alternative="greater")
-    assert "1 of 1 groups is shown" in said(flagged)
+    assert "1 of 1 group is shown" in said(flagged)
     assert "at most 5% are expected to be wrong" in said(flagged)
     assert "each tested by itself at the 5% level" in said(gaps(line("a", 0.05, 0.04, 0.06)))
 
@@ -64,7 +64,7 @@ def test_what_is_within_its_margin_beyond_it_and_open_is_counted():
     )
     ratio = Estimand("fpr", "gap", scale="ratio", noun="false positive rate")
     within = line("a", 1.0, 0.9, 1.1, decision=Decision.WITHIN_MARGIN, estimand=ratio)
-    assert "within 0.2 of the population for 1 of 1 groups." in said(
+    assert "within 0.2 of the population for 1 of 1 group." in said(
         gaps(within, audit="certify", margin=0.2)
     )
 
@@ -115,7 +115,10 @@ def test_shares_of_people_lead_before_numbers_of_another_unit():
 def test_intersections_are_named_only_where_there_are_some():
     pair = GroupName([("race", "a"), ("sex", "f")])
     crossed = replace(line("a", 0.05, 0.04, 0.06), group=pair)
-    assert "1 of 1 groups and intersections is shown" in said(gaps(crossed))
+    assert "2 of 2 groups and intersections are shown" in said(
+        gaps(crossed, line("b", 0.2, 0.1, 0.3))
+    )
+    assert "1 of 1 group is shown" in said(gaps(crossed))
 
 
 def test_a_page_on_which_nothing_could_be_tested_says_so_first():

@@ -71,7 +71,7 @@ def test_every_check_shows_headline_figure_and_table(page):
     assert page.count('<table class="findings"') == 2
     assert page.count('class="figure wide"') == page.count('class="figure narrow"') == 2
     assert "0.118 higher, at least 0.09 (95% interval 0.09 to 0.145; 100 people)" in page
-    assert "All 1 subgroups are shown to have a false positive rate within 0.05" in page
+    assert "The only subgroup is shown to have a false positive rate within 0.05" in page
 
 
 def test_sections_follow_the_questions_a_court_asks(page):

@@ -163,7 +163,7 @@ def test_what_is_shown_decides_who_leads_not_the_estimate():
     assert lead([tiny], audit) is None
     assert lead_sentence([tiny], audit) == ""
     assert headline(result(findings=[tiny])) == (
-        "1 of 1 groups differ at the 5% level, all of them smaller than 30 rows."
+        "1 of 1 group differs at the 5% level, all of them smaller than 30 rows."
     )
 
 

@@ -7,7 +7,7 @@ import pytest
 from equipoise._names import GroupName
 from equipoise.results.estimand import Estimand
 from equipoise.results.finding import Decision
-from equipoise.results.formats import joint_line
+from equipoise.results.formats import all_of, counted, index_number, joint_line, none_of
 from equipoise.results.tables import html_table, table, text_width
 from equipoise.results.wording import (
     amount,
@@ -43,7 +43,7 @@ def test_disparity_names_the_largest_gap_and_the_joint_test():
     )
     assert headline(audit) == (
         "The false positive rate differs between race=A and everybody: 0.118 higher, at least 0.09"
-        " (95% interval 0.09 to 0.145; 100 people); 1 of 2 groups differ at the 5% level (joint"
+        " (95% interval 0.09 to 0.145; 100 people); 1 of 2 groups differs at the 5% level (joint"
         " test p <0.001)."
     )
 
@@ -68,7 +68,7 @@ def test_not_detecting_a_disparity_does_not_show_equality():
         joint=joint(Decision.NOT_DETECTED, 0.31),
     )
     assert headline(audit) == (
-        "No difference in false positive rate was detected among 1 subgroups (joint test p 0.310);"
+        "No difference in false positive rate was detected among 1 subgroup (joint test p 0.310);"
         " this does not show that they are equal; 1 of 2 could not be tested."
     )
 
@@ -105,13 +105,13 @@ def test_certify_separates_within_beyond_and_inconclusive():
     details = {"margin": 0.1}
     all_within = headline(result("certify", lines[:1], details=details))
     assert all_within == (
-        "All 1 subgroups are shown to have a false positive rate within 0.1 of the population."
+        "The only subgroup is shown to have a false positive rate within 0.1 of the population."
     )
     beyond = headline(result("certify", lines, details=details))
     assert (
         "1 of 3 subgroups is shown to have a false positive rate beyond the margin: g=2" in beyond
     )
-    assert "1 stay inconclusive" in beyond
+    assert "1 stays inconclusive" in beyond
     unclear = headline(result("certify", [lines[0], lines[2]], details=details))
     assert "do not settle" in unclear
     assert "g=3" in unclear
@@ -195,7 +195,7 @@ def test_an_amount_without_an_interval_is_the_number():
 def test_prediction_bias_within_its_margin_is_said():
     line = finding("g=1", 0.0, -0.01, 0.01, decision=WITHIN)
     audit = result("treatment_effects", [line], details={"margin": 0.05})
-    assert headline(audit) == "All 1 groups are shown to have a prediction bias within 0.05."
+    assert headline(audit) == "The only group is shown to have a prediction bias within 0.05."
 
 
 def test_several_questions_state_what_they_report_by_chance():
@@ -256,3 +256,26 @@ def test_a_joint_test_without_a_statistic_does_not_print_a_dash():
 def test_a_picture_of_nothing_says_so():
     told = result(findings=[finding("a"), finding("b")])
     assert picture_words(told)[1] == "Nothing could be tested for the 2 groups asked for."
+
+
+def test_counts_agree_with_their_nouns():
+    assert (counted(1, "group"), counted(1200, "group")) == ("1 group", "1,200 groups")
+    assert (all_of(1, "group"), all_of(2, "group")) == ("The only group is", "All 2 groups are")
+    assert none_of(1, "group") == "The only group was not"
+    assert none_of(3, "group") == "None of 3 groups was"
+    flagged = result("flag", [finding("g=1", 0.1, -0.1, 0.3)], details={"alternative": "greater"})
+    assert headline(flagged).startswith("The only subgroup was not shown to have a false positive")
+
+
+@pytest.mark.parametrize(
+    ("estimate", "words"),
+    [(7.38e-05, "<0.001"), (-7.38e-05, ">-0.001"), (0.0, "0"), (None, "-"), (0.0123, "0.0123")],
+)
+def test_a_small_part_of_an_index_is_told_as_small(estimate, words):
+    assert index_number(estimate) == words
+    if estimate is None:
+        return
+    part = finding("everybody", estimate, -0.1, 8e-05, estimand=Estimand("between part", "index"))
+    assert amount(part) == f"{words} (95% interval -0.1 to <0.001)"
+    assert f"Estimates run from {words} (everybody)" in picture_words(result(findings=[part]))[1]
+    assert "e-05" in amount(finding("g=1", 7.38e-05, -0.1, 0.1))

@@ -6,7 +6,7 @@ from typing import Any, NotRequired, TypedDict
 from equipoise.audits.disparity.wording import extreme_headline, given_headline, split_headline
 from equipoise.results.details import Details, details_of
 from equipoise.results.finding import Decision, Finding
-from equipoise.results.formats import number, p_value, with_article
+from equipoise.results.formats import all_of, counted, none_of, number, p_value, with_article
 from equipoise.results.question import Question, Section
 from equipoise.results.result import AuditResult
 from equipoise.results.sentences import LEADING, group_words, known_group_words, lead_sentence
@@ -152,8 +152,9 @@ def _disparity(result: AuditResult) -> str:
     compared = tested(result)
     p = joint_p(result)
     test = "" if p is None else f" (joint test p {p_value(p)})"
-    noun = compared_noun(result, "groups")
-    count = f"{len(differing)} of {len(compared)} {noun} differ at the {level(result)} level{test}"
+    among = counted(len(compared), compared_noun(result, "group"))
+    differ = "differs" if len(differing) == 1 else "differ"
+    count = f"{len(differing)} of {among} {differ} at the {level(result)} level{test}"
     if differing:
         first = lead_sentence(differing, result)
         return f"{first}; {count}" if first else f"{count}, all of them smaller than {LEADING} rows"
@@ -163,17 +164,17 @@ def _disparity(result: AuditResult) -> str:
             " differ by itself"
         )
     return (
-        f"No difference in {metric} was detected among {len(compared)}"
-        f" {compared_noun(result, 'subgroups')}{test};"
+        f"No difference in {metric} was detected among"
+        f" {counted(len(compared), compared_noun(result, 'subgroup'))}{test};"
         " this does not show that they are equal"
     )
 
 
 def _subject(result: AuditResult) -> tuple[str, str]:
     """Name what is counted, and what it has: a metric, or a gap in one of several."""
-    noun = compared_noun(result, "subgroups")
+    noun = compared_noun(result, "subgroup")
     metric = with_article(metric_words(result))
-    return noun, metric if noun == "subgroups" else f"a gap in {metric_words(result)}"
+    return noun, metric if noun == "subgroup" else f"a gap in {metric_words(result)}"
 
 
 def _flag(result: AuditResult) -> str:
@@ -185,11 +186,11 @@ def _flag(result: AuditResult) -> str:
     limit = _tolerance(result)
     if flagged:
         have = "has" if len(flagged) == 1 else "have"
-        count = f"{len(flagged)} of {len(compared)} {noun} {have} {metric} {limit}"
+        count = f"{len(flagged)} of {counted(len(compared), noun)} {have} {metric} {limit}"
         first = lead_sentence(flagged, result)
         return f"{first}; {count}: {names(flagged, result)}" if first else count
     return (
-        f"None of {len(compared)} {noun} was shown to have {metric} {limit};"
+        f"{none_of(len(compared), noun)} shown to have {metric} {limit};"
         " a subgroup too small to tell may still do so"
     )
 
@@ -205,23 +206,31 @@ def _certify(result: AuditResult) -> str:
     margin = _margin(result)
     asked = [finding for finding in result.findings if not finding.is_reference]
     if len(within) == len(asked):
-        return f"All {len(within)} {noun} are shown to have {metric} {margin}"
-    counts = f"{len(within)} of {len(compared)} {noun} are shown to be {margin}"
+        return f"{all_of(len(within), noun)} shown to have {metric} {margin}"
+    among = counted(len(compared), noun)
+    counts = f"{len(within)} of {among} {_is(within)} shown to be {margin}"
     if beyond:
-        verb = "is" if len(beyond) == 1 else "are"
-        more = f", {len(unclear)} stay inconclusive" if unclear else ""
+        more = f", {len(unclear)} {_stay(unclear)} inconclusive" if unclear else ""
         first = lead_sentence(beyond, result)
         start = f"{first}; " if first else ""
         return (
-            f"{start}{len(beyond)} of {len(compared)} {noun} {verb} shown to have"
+            f"{start}{len(beyond)} of {among} {_is(beyond)} shown to have"
             f" {metric} beyond the margin: {names(beyond, result)}; {counts}{more}"
         )
     if unclear:
         return (
             f"The data do not settle whether every {metric_words(result)} is within the margin:"
-            f" {counts}, {len(unclear)} stay inconclusive ({names(unclear, result)})"
+            f" {counts}, {len(unclear)} {_stay(unclear)} inconclusive ({names(unclear, result)})"
         )
     return counts
+
+
+def _is(findings: list[Finding]) -> str:
+    return "is" if len(findings) == 1 else "are"
+
+
+def _stay(findings: list[Finding]) -> str:
+    return "stays" if len(findings) == 1 else "stay"
 
 
 def _tolerance(result: AuditResult) -> str:
@@ -539,14 +548,22 @@ def _compare(result: AuditResult) -> str:
         sentences.insert(0, _gate(result, details.gate))
     grown = _of_kind(result, "gap growth", Decision.DETECTED)
     if grown:
-        widest = max(grown, key=lambda finding: finding.estimate or 0.0)
-        limit = f"by more than {gap_size(details.margin, result)} " if details.margin else ""
-        sentences.append(
-            f"{len(grown)} {'gap' if len(grown) == 1 else 'gaps'} grew {limit}"
-            f"(most: {group_words(widest.group, result.words)},"
-            f" {gap_size(widest.estimate, result)})"
-        )
+        limit = f" by more than {gap_size(details.margin, result)}" if details.margin else ""
+        told = [finding for finding in grown if not finding.withheld]
+        most = ""
+        if told:
+            widest = max(told, key=lambda finding: finding.estimate or 0.0)
+            most = (
+                f" ({_most(told, grown)}: {group_words(widest.group, result.words)},"
+                f" {gap_size(widest.estimate, result)})"
+            )
+        sentences.append(f"{counted(len(grown), 'gap')} grew{limit}{most}")
     return "; ".join(sentences)
+
+
+def _most(told: list[Finding], every: list[Finding]) -> str:
+    """Begin to tell the largest of findings, of which some may be withheld."""
+    return "most" if len(told) == len(every) else "of those not withheld most"
 
 
 def _gate(result: AuditResult, gate: dict[str, Any]) -> str:
@@ -594,10 +611,14 @@ def _changed(result: AuditResult, details: CompareDetails) -> str:
     test = "" if p is None else f" (joint test p {p_value(p)})"
     between = f"between {details.baseline} and {details.candidate}"
     if moved:
-        most = max(moved, key=lambda finding: abs(finding.estimate or 0.0))
+        count = f"{len(moved)} of {counted(len(tested), 'gap')} in {metric} changed {between}{test}"
+        told = [finding for finding in moved if not finding.withheld]
+        if not told:
+            return count
+        most = max(told, key=lambda finding: abs(finding.estimate or 0.0))
         return (
-            f"{len(moved)} of {len(tested)} gaps in {metric} changed {between}{test}, most for"
-            f" {group_words(most.group, result.words)}, {_from_to(most, result, details)}"
+            f"{count}, {_most(told, moved)} for {group_words(most.group, result.words)},"
+            f" {_from_to(most, result, details)}"
         )
     if joint_detected(result):
         return f"Gaps in {metric} changed {between}{test}; no single group is shown to have moved"

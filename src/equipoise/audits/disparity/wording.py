@@ -3,7 +3,7 @@
 import math
 
 from equipoise.results.finding import Decision, Finding, Note
-from equipoise.results.formats import listed, number, p_value
+from equipoise.results.formats import counted, listed, number, p_value
 from equipoise.results.result import AuditResult
 from equipoise.results.sentences import (
     LEADING,
@@ -136,10 +136,11 @@ def given_headline(result: AuditResult) -> str:
     first = lead(shown, result)
     told = "" if first is None else size_sentence(first, result, alike=factors)
     if result.question.equivalence:
+        among = counted(len(compared), "group")
+        verb = "is" if len(within) == 1 else "are"
         return (
             f"{told}{'; among' if told else 'Among'} people alike in {factors}, {len(within)} of"
-            f" {len(compared)} groups are shown to have {metric} within the margin and"
-            f" {len(shown)} beyond it"
+            f" {among} {verb} shown to have {metric} within the margin and {len(shown)} beyond it"
         )
     none = result.details.null_value
     told_of = shown or compared

@@ -7,7 +7,7 @@ from equipoise.results.assumptions import Assumption
 from equipoise.results.details import Details, details_of
 from equipoise.results.estimand import Estimand, EstimandKind
 from equipoise.results.finding import Decision, Note
-from equipoise.results.formats import number, p_value
+from equipoise.results.formats import all_of, counted, number, p_value
 from equipoise.results.question import Question, Section
 from equipoise.results.result import AuditResult
 from equipoise.results.wording import decided, joint_detected, joint_p, largest, tested, value
@@ -210,10 +210,12 @@ def _treatment_effects(result: AuditResult) -> str:
             f"; inside {groups} predicted differences follow the effects otherwise than in the"
             f" rest, most for {value(furthest, result)}"
         )
+    among = counted(len(compared), "group")
     # A group without bounds never leads.
     bounded = [f for f in biased or compared if f.ci and f.ci.low is not None]
     if (biased or joint_detected(result)) and bounded:
         clearest = max(bounded, key=lambda f: abs(f.statistic or 0.0))
+        differ = "differs" if len(biased) == 1 else "differ"
         if not joint_detected(result):
             # Adjusted for all groups, the test of one may show what that of all together does not.
             adjusted = "" if clearest.p_value is None else f", p {p_value(clearest.p_value)}"
@@ -221,22 +223,22 @@ def _treatment_effects(result: AuditResult) -> str:
             test = f"{adjusted}{alone}"
             return (
                 f"Predicted effects are not as accurate in every group:"
-                f" {value(clearest, result)}{test}; {len(biased)} of {len(compared)} groups"
-                f" {'differs' if len(biased) == 1 else 'differ'}{more}"
+                f" {value(clearest, result)}{test}; {len(biased)} of {among} {differ}{more}"
             )
         return (
             f"Predicted effects are not equally accurate in every group{test}, most clearly for"
-            f" {value(clearest, result)}; {len(biased)} of {len(compared)} groups differ{more}"
+            f" {value(clearest, result)}; {len(biased)} of {among} {differ}{more}"
         )
     if biased or joint_detected(result):
         return f"Predicted effects are not equally accurate in every group{test}{more}"
     within = decided(result, Decision.WITHIN_MARGIN)
     if within and len(within) == len(result.lines):
         margin = number(details_of(result.details, EffectDetails).margin)
-        return f"All {len(within)} groups are shown to have a prediction bias within {margin}"
+        everyone = all_of(len(within), "group")
+        return f"{everyone} shown to have a prediction bias within {margin}"
     return (
         f"No difference in the accuracy of predicted effects was detected among"
-        f" {len(compared)} groups{test}; this does not show that they are equally accurate{more}"
+        f" {among}{test}; this does not show that they are equally accurate{more}"
     )
 
 

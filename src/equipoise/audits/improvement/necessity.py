@@ -1,6 +1,6 @@
 """The three steps of a necessity argument in one result that a court can read."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 from scipy import special
@@ -13,11 +13,14 @@ from equipoise.audits.improvement.questions import (
 )
 from equipoise.audits.improvement.rows import utility_name, utility_words
 from equipoise.audits.improvement.trial import Setting
+from equipoise.data.metrics import METRICS, RateMetric
 from equipoise.results.details import details_of
 from equipoise.results.estimand import Estimand
 from equipoise.results.finding import ConfidenceInterval, Decision, Finding
 from equipoise.results.formats import number, p_value
 from equipoise.results.result import AuditResult
+from equipoise.results.sentences import points
+from equipoise.results.words import MetricWords, Words
 from equipoise.stats.improvement.test import Direction
 from equipoise.stats.improvement.utilities import UtilityEstimates, standard_error
 
@@ -43,6 +46,7 @@ def _dossier(search: Search) -> AuditResult:
         *_disparities(search, estimates, groups, result),
         *_purposes(search, estimates, groups),
     ]
+    words = _rate_words([f.estimand.metric for f in findings])
     record = {part.name: getattr(details, part.name) for part in fields(details)}
     return AuditResult(
         audit="necessity",
@@ -56,7 +60,7 @@ def _dossier(search: Search) -> AuditResult:
         notes=result.notes,
         details=NecessityDetails(
             **record,
-            steps=_steps(findings, improvability_headline(result)),
+            steps=_steps(findings, improvability_headline(replace(result, words=words)), words),
             search={
                 "candidates": [row["name"] for row in details.candidates] or list(search.names),
                 "order_rule": details.order_rule or "one candidate, named beforehand",
@@ -68,6 +72,17 @@ def _dossier(search: Search) -> AuditResult:
                 "not_searched": NOT_SEARCHED,
             },
         ),
+    )
+
+
+def _rate_words(names: list[str]) -> Words:
+    """Return how metrics are told that are shares of people; what people are called comes later."""
+    rates = [metric for name in names if isinstance(metric := METRICS.get(name), RateMetric)]
+    return Words(
+        metrics={
+            rate.name: MetricWords(noun=rate.words, event=rate.event, among=rate.among)
+            for rate in rates
+        }
     )
 
 
@@ -169,14 +184,14 @@ def _purposes(search: Search, estimates: UtilityEstimates, groups: list[int]) ->
     return found
 
 
-def _steps(findings: list[Finding], alternative: str) -> list[dict[str, str]]:
+def _steps(findings: list[Finding], alternative: str, words: Words) -> list[dict[str, str]]:
     """The three questions of the law, each with its answer."""
     gaps = [finding for finding in findings if finding.estimand.kind == "gap"]
     purposes = [finding for finding in findings if finding.estimand.kind != "gap"]
     return [
         {
             "question": "Is there a disparity?",
-            "answer": "; ".join(map(_disparity_sentence, gaps)) or "Not tested",
+            "answer": "; ".join(_disparity_sentence(gap, words) for gap in gaps) or "Not tested",
         },
         {
             "question": "What purpose does the rule in use serve, and how well?",
@@ -194,9 +209,12 @@ def _steps(findings: list[Finding], alternative: str) -> list[dict[str, str]]:
     ]
 
 
-def _disparity_sentence(finding: Finding) -> str:
+def _disparity_sentence(finding: Finding, words: Words) -> str:
     shown = "is shown" if finding.decision is Decision.DETECTED else "is not detected"
-    size = number(abs(finding.estimate or 0.0))
+    told = words.metrics.get(finding.estimand.metric)
+    gap = abs(finding.estimate or 0.0)
+    rate = told is not None and told.event is not None
+    size = f"{points(gap)} percentage points" if rate else number(gap)
     test = "" if finding.p_value is None else f" (p {p_value(finding.p_value)})"
     return (
         f"A difference in {finding.estimand.noun} {shown}: {finding.group} is {size} below"
@@ -235,8 +253,8 @@ def _doc() -> str:
     >>> audit = eq.Audit(data, group="race", y_true="sick", y_score="cost")
     >>> result = audit.necessity("visits", accuracy="tpr", fairness="selection_rate", capacity=0.2,
     ...                          higher_group="race=a")
-    >>> print(result.details["steps"][0]["answer"])
-    A difference in selection rate is shown: race=b is 0.329 below race=a (p <0.001)
+    >>> print(result.details["steps"][0]["answer"].split(": ")[1])
+    race=b is 32.9 percentage points below race=a (p <0.001)
     """
 
 

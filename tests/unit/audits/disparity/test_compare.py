@@ -1,3 +1,4 @@
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -368,3 +369,21 @@ def test_the_bound_of_a_few_people_is_not_told():
         "Not shown to be within the margin: for g: tiny, whose numbers are withheld, growth by more"
         " than 10.0 percentage points cannot be excluded"
     )
+
+
+def test_a_headline_names_no_group_whose_numbers_are_withheld():
+    rows = {
+        "g": ["few"] * 300 + ["some"] * 400 + ["many"] * 700 + ["most"] * 2000,
+        "old": [0, 1] * 1700,
+        "new": [1] * 300 + [0, 1] * 200 + [0, 0, 0, 1] * 175 + [0, 1] * 1000,
+    }
+    audit = eq.Audit(rows, group="g", y_pred="new")
+    result = audit.compare("selection_rate", baseline="old", reference="rest")
+    assert ", most for g: few, from" in headline(result)
+    assert re.search(r"; 2 gaps grew \(most: g: few, [0-9.]+ percentage po", headline(result))
+    # The next smallest group is withheld too, so that the smallest does not follow.
+    some, none = headline(result.disclosed(min_cell=350)), headline(result.disclosed(min_cell=5000))
+    assert ", of those not withheld most for g: many, from" in some
+    assert re.search(r"; 2 gaps grew \(of those not withheld most: g: many, [0-9.]+ perc", some)
+    assert none.endswith("(joint test p <0.001); 2 gaps grew.")
+    assert "few" not in none

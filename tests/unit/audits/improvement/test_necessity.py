@@ -8,9 +8,12 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import equipoise as eq
+from equipoise.audits.improvement.necessity import _rate_words, _steps
 from equipoise.plans.plan import parse_plan
 from equipoise.plans.run import execute
 from equipoise.report.improvement_tables import improvement_tables
+from equipoise.results.estimand import Estimand
+from equipoise.results.finding import ConfidenceInterval, Decision, Finding
 from equipoise.results.result import AuditResult
 from support.clinic import ROLES, clinic
 
@@ -144,3 +147,25 @@ n_splits = 2
     page = html_report(dossier)
     assert "The argument in three steps" in page
     assert "What was searched" in page
+
+
+@pytest.mark.parametrize(
+    ("metric", "size"), [("fpr", "12.3 percentage points"), ("own", "0.123"), ("brier", "0.123")]
+)
+def test_a_gap_in_a_rate_is_told_in_percentage_points(metric, size):
+    gap = Finding(
+        group="g=a",
+        estimand=Estimand(metric, "gap", scale="difference"),
+        decision=Decision.DETECTED,
+        n=100,
+        method="z",
+        estimate=-0.123,
+        ci=ConfidenceInterval(low=-0.2, high=-0.1, confidence_level=0.95),
+        p_value=0.01,
+        p_value_raw=0.01,
+        reference="g=b",
+    )
+    answer = _steps([gap], "None.", _rate_words([metric]))[0]["answer"]
+    assert answer == (
+        f"A difference in {gap.estimand.noun} is shown: g=a is {size} below g=b (p 0.010)"
+    )
