@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from typing import Any, Literal
@@ -23,7 +24,7 @@ from equipoise.results.estimand import Estimand
 from equipoise.results.finding import Finding
 from equipoise.results.question import load
 from equipoise.results.result import AuditResult
-from equipoise.results.sentences import share, whole_group_words, with_group_words
+from equipoise.results.sentences import group_writer, share, whole_group_words
 from equipoise.results.tables import footnotes, in_order
 
 __all__ = ["html_report"]
@@ -119,7 +120,8 @@ def _view(check: Check) -> dict[str, Any]:
     shown = outcome(result)
     # What is told beside a finding has a table of its own.
     told = replace(result, findings=tuple(in_order(result.lines)))
-    columns = _columns(told)
+    written = group_writer(result)
+    columns = _columns(told, written)
     return {
         "check": check,
         "result": result,
@@ -127,17 +129,15 @@ def _view(check: Check) -> dict[str, Any]:
         "headline": wording.headline(result),
         "outcome": shown.value.replace(" ", "-"),
         "outcome_word": OUTCOME_WORDS[shown],
-        "joint": None
-        if result.joint is None
-        else with_group_words(formats.joint_line(result.joint), result),
-        "null": with_group_words(result.null, result),
-        "alternative": with_group_words(result.alternative, result),
+        "joint": None if result.joint is None else written(formats.joint_line(result.joint)),
+        "null": written(result.null),
+        "alternative": written(result.alternative),
         "figure": figure(result, prefix=f"fig-{check.id}") if result.findings else None,
         "legend": wording.legend_words(result),
         "columns": [(column.name, column.kind) for column in columns],
         "rows": [
             Row(
-                group=with_group_words(whole_group_words(finding.group, result.words), result),
+                group=_named(finding.group, result, written),
                 identifier=finding.group,
                 cells=tuple(column.cells[k] for column in columns),
                 decision=formats.decision_word(finding.decision, result.question.words),
@@ -153,10 +153,8 @@ def _view(check: Check) -> dict[str, Any]:
         "tables": [
             replace(
                 table,
-                caption=with_group_words(table.caption, result),
-                rows=tuple(
-                    tuple(with_group_words(text, result) for text in row) for row in table.rows
-                ),
+                caption=written(table.caption),
+                rows=tuple(tuple(map(written, row)) for row in table.rows),
             )
             for table in (load(result.question.tables)(result) if result.question.tables else ())
         ],
@@ -165,7 +163,7 @@ def _view(check: Check) -> dict[str, Any]:
     }
 
 
-def _columns(result: AuditResult) -> list[Column]:
+def _columns(result: AuditResult, written: Callable[[str], str]) -> list[Column]:
     """The columns after group and decision; one that says nothing is left out.
 
     Words that are the same in every row stand in the caption; an unadjusted p-value that equals
@@ -182,7 +180,7 @@ def _columns(result: AuditResult) -> list[Column]:
     high = [None if f.ci is None else f.ci.high for f in findings]
     columns = [
         _words("Estimand", [f.estimand.words for f in findings]),
-        _words("Compared with", [with_group_words(f.reference, result) for f in findings]),
+        _words("Compared with", [_named(f.reference, result, written) for f in findings]),
         Column(name="n", cells=[_count(f) for f in findings]),
         Column(name="Share" if shares else "Value", cells=own if any(known) else []),
         Column(name="Reference", cells=target if len(set(target)) > 1 else []),
@@ -250,6 +248,13 @@ def _caption(result: AuditResult, *, method: bool = True) -> str:
             parts.append(words.format(_said(text, result)))
     text = ", ".join(parts)
     return text[:1].upper() + text[1:]
+
+
+def _named(name: str, result: AuditResult, written: Callable[[str], str]) -> str:
+    """Name a group, or write the groups in a text that stands in the place of one."""
+    if isinstance(name, GroupName):
+        return whole_group_words(name, result.words)
+    return written(name)
 
 
 def _said(text: Estimand | str, result: AuditResult) -> str:

@@ -21,6 +21,7 @@ __all__ = [
     "LEADING",
     "gap_sentence",
     "group_words",
+    "group_writer",
     "known_group_words",
     "lead",
     "lead_sentence",
@@ -31,7 +32,6 @@ __all__ = [
     "share",
     "size_sentence",
     "whole_group_words",
-    "with_group_words",
     "worse_off",
 ]
 
@@ -81,15 +81,24 @@ def reference_name(finding: Finding, result: "AuditResult") -> str:
     return group_words(group, result.words) or "the reference"
 
 
-def with_group_words(text: str, result: "AuditResult") -> str:
-    """Write the groups of a result that a text names as people say them."""
+def group_writer(result: "AuditResult") -> Callable[[str], str]:
+    """Return a function that writes the groups which a text names as people say them.
+
+    It is for texts that are written before anybody gave words, such as a null hypothesis; a name
+    that is a part of a longer word, or of another intersection, is none of these groups.
+    """
     known = {g for f in result.findings for g in (f.group, f.reference) if isinstance(g, GroupName)}
-    if not known:
-        return text
-    names = "|".join(re.escape(name) for name in sorted(known, key=len, reverse=True))
     words = {str(name): whole_group_words(name, result.words) for name in known}
-    # A part of another intersection is none of these groups.
-    return re.sub(rf"(?<!& )(?:{names})(?! & |\w)", lambda match: words[match[0]], text)
+    names = "|".join(map(re.escape, sorted(words, key=len, reverse=True)))
+    whole = re.compile(rf"(?<![\w=./-])(?<!& )(?:{names})(?! & |[-.,:/'\"=]?\w)")
+
+    def written(text: str) -> str:
+        # Every name has the sign between a column and its label.
+        if not words or "=" not in text:
+            return text
+        return whole.sub(lambda found: words[found[0]], text)
+
+    return written
 
 
 def whole_group_words(name: str, words: Words) -> str:

@@ -174,3 +174,11 @@ def test_groups_have_one_name_on_the_page():
     assert "compared with sex: Male" in page
     assert "Joint: no group differs from sex: Male" in page
     assert "sex=Male" not in page
+
+
+def test_a_label_that_reads_like_another_group_is_written_once():
+    names = [GroupName([("g", "see h=b")]), GroupName([("h", "b")])]
+    lines = [finding(name, 0.1, 0.05, 0.15, reference=names[1]) for name in names]
+    page = html_report(dossier(check("disparity", result(findings=lines))))
+    assert "g: see h=b" in page
+    assert "g: see h: b" not in page

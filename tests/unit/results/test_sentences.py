@@ -5,6 +5,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from equipoise._names import GroupName
 from equipoise.results.estimand import Estimand
@@ -12,6 +14,7 @@ from equipoise.results.finding import ConfidenceInterval, Decision
 from equipoise.results.sentences import (
     gap_sentence,
     group_words,
+    group_writer,
     lead,
     lead_sentence,
     least,
@@ -320,3 +323,52 @@ def test_a_reference_that_the_data_chose_is_named_as_a_group():
     words = Words(metrics={"selection_rate": SELECTED}, selected="were hired")
     found = result(findings=[best, line], words=words, details={"values": values, "tables": tables})
     assert gap_sentence(line, found).startswith("40.0% of sex: m and 60.0% of sex: w were hired")
+
+
+def writer(*groups, labels=None):
+    """What writes the groups of a result of these columns and labels."""
+    lines = [finding(GroupName(parts), 0.1, 0.0, 0.2) for parts in groups]
+    return group_writer(result(findings=lines, words=Words(labels=labels or {})))
+
+
+@pytest.mark.parametrize(
+    ("groups", "text", "words"),
+    [
+        ([[("g", "a")]], "a gap to g=a, as a test", "a gap to g: a, as a test"),
+        ([[("g", "a")], [("g", "ab")]], "g=ab, g=a", "g: ab, g: a"),
+        ([[("g", "a")], [("g", "a b")]], "from g=a b or g=a", "from g: a b or g: a"),
+        ([[("g", "a")]], "g=ab, g=a-b, g=a.5 and bag=a, x-g=a", None),
+        ([[("g", "<b>")], [("g", "a.*(")]], "g=<b>: p, g=a.*(", "g: <b>: p, g: a.*("),
+        ([[("g", "a.*")]], "g=axx and g=a+", None),
+        ([[("gap", "no")]], "no gap, and no gap=no", "no gap, and no gap: no"),
+        ([[("g", "a")]], "g=a & h=x, h=x & g=a", None),
+        ([[("g", "a"), ("h", "x")], [("g", "a")]], "(g=a & h=x)", "(g: a, h: x)"),
+        ([[("g", r"\1")]], r"g=\1", r"g: \1"),
+        ([[("g", "h=b")], [("h", "b")]], "g=h=b; h=b", "g: h=b; h: b"),
+    ],
+)
+def test_groups_in_a_text_are_written_in_words(groups, text, words):
+    assert writer(*groups)(text) == (text if words is None else words)
+
+
+def test_words_of_a_plan_are_not_read_again():
+    written = writer([("g", "a")], [("h", "b")], labels={"g.a": "people with h=b", "h.b": "women"})
+    assert written("g=a or h=b") == "people with h=b or women"
+    assert writer()("no group differs from g=a") == "no group differs from g=a"
+
+
+NAMES = st.text(min_size=1, max_size=6).filter(lambda text: text.strip() == text != "")
+
+
+@given(st.lists(st.tuples(NAMES, NAMES), max_size=4), st.text(st.sampled_from('ab=&. -<"\\(')))
+def test_a_text_without_names_of_groups_is_unchanged(groups, text):
+    assume(not any(GroupName([pair]) in text for pair in groups))
+    assert writer(*([pair] for pair in groups))(text) == text
+
+
+@given(NAMES, NAMES)
+def test_a_group_at_the_end_of_a_text_is_written_whole(column, label):
+    name = GroupName([(column, label)])
+    assert writer(name.parts)(f"no group differs from {name}") == (
+        f"no group differs from {column}: {label}"
+    )

@@ -11,7 +11,7 @@ from equipoise.results.finding import Finding
 from equipoise.results.formats import number, p_value
 from equipoise.results.question import Question, Section
 from equipoise.results.result import AuditResult
-from equipoise.results.sentences import points, with_group_words
+from equipoise.results.sentences import group_writer, points
 from equipoise.results.wording import joint_detected, joint_p
 
 __all__ = [
@@ -211,7 +211,7 @@ def _moved(finding: Finding, up: str, down: str) -> str:
 def _necessity(result: AuditResult) -> str:
     details = details_of(result.details, NecessityDetails)
     answers = [step["answer"][:1].upper() + step["answer"][1:] for step in details.steps]
-    return with_group_words(". ".join(answers), result)
+    return group_writer(result)(". ".join(answers))
 
 
 def improvability_headline(result: AuditResult) -> str:
