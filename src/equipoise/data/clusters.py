@@ -22,7 +22,7 @@ from equipoise.data.products import (
     product_terms,
     symmetric_products,
 )
-from equipoise.data.query import CLUSTER, collect, engine_error, from_engine
+from equipoise.data.query import CLUSTER, CREATE, collect, engine_error, from_engine, record
 from equipoise.moments import MONOMIALS, CrossMoments, SharedUnits, UnitMoments, number_cells
 
 __all__ = ["ClusterProducts", "Wanted", "cluster_products"]
@@ -174,7 +174,8 @@ def _joined(
         sums = sums.with_columns(number[0].alias(NUMBER))
     with _kept(sums, "__eq_parts") as parts, _units(parts, keys, known, pairwise) as totals:
         within, counted = _within(parts, by, known, size, wanted)
-        n_units = int(collect(totals.select(nw.len().alias("units")))["units"][0])
+        everyone = _everyone(totals, pairwise)
+        n_units = int(everyone["units"][0])
         spans = counted > n_units
         pairs = None
         if spans:
@@ -182,7 +183,7 @@ def _joined(
             pairs = _between(parts, by, known, wanted, codes)
         shared = {}
         if spans and pairwise:
-            found = _shared(parts, totals, keys, known, pairwise)
+            found = _shared(parts, totals, everyone, keys, known, pairwise)
             shared = dict(zip(pairwise, found, strict=True))
     products = []
     for one in wanted:
@@ -210,11 +211,18 @@ def _units(
     if not wanted:
         yield parts.select(CLUSTER).unique()
         return
-    sides = [_Sides(k, one) for k, one in enumerate(wanted)]
+    sides = _sides(wanted)
     given = parts.with_columns(*[part for one in sides for part in one.inside(keys, known)])
     totals = given.group_by(CLUSTER).agg(*[part for one in sides for part in one.totals()])
     with _kept(totals, "__eq_totals") as kept:
         yield kept
+
+
+def _everyone(totals: "nw.LazyFrame[Any]", wanted: Sequence[Wanted]) -> dict[str, AnyArray]:
+    """Count the clusters, and sum products of their totals in each reference."""
+    terms = {name: term for one in _sides(wanted) for name, term in one.whole().items()}
+    sums = [term.sum().alias(name) for name, term in terms.items()]
+    return collect(totals.select(nw.len().alias("units"), *sums))
 
 
 def _within(
@@ -267,7 +275,7 @@ def _between(
     terms = {
         f"{a}*{b}": nw.col(a) * other[b] for one in wanted for a, b in product(one.names, one.names)
     } | {
-        f"{a}^2": nw.col(a) * nw.col(a) * other[a] * other[a]
+        f"{a}^2": (nw.col(a) * other[a]) * (nw.col(a) * other[a])
         for one in wanted
         if one.higher
         for a in one.names
@@ -282,7 +290,10 @@ def _between(
     else:
         numbers = (NUMBER, f"{NUMBER}__2")
         part = parts.select(CLUSTER, *other, NUMBER)
-        once = part.join(part, on=CLUSTER, suffix="__2").filter(
+        # Nothing is before the first cell or after the last.
+        before = part.filter(nw.col(NUMBER) < int(codes[-1]))
+        after = part.filter(nw.col(NUMBER) > int(codes[0]))
+        once = before.join(after, on=CLUSTER, suffix="__2").filter(
             nw.col(numbers[0]) < nw.col(numbers[1])
         )
         result = collect(once.group_by(*numbers).agg(*sums), keys=numbers)
@@ -321,6 +332,7 @@ def _number(keys: dict[str, AnyArray], known: Labelled) -> tuple[nw.Expr, IntArr
 def _shared(
     parts: "nw.LazyFrame[Any]",
     totals: "nw.LazyFrame[Any]",
+    everyone: dict[str, AnyArray],
     keys: dict[str, AnyArray],
     known: Labelled,
     wanted: Sequence[Wanted],
@@ -330,7 +342,7 @@ def _shared(
     A subgroup fixes some of the keys. The rows are repeated for each subset of the keys, the others
     null, so that one query sums all of them, whatever is wanted.
     """
-    sides = [_Sides(k, one) for k, one in enumerate(wanted)]
+    sides = _sides(wanted)
     given = parts.with_columns(*[part for one in sides for part in one.inside(keys, known)])
     names = list(dict.fromkeys(name for one in sides for name in one.columns))
     subsets = [
@@ -366,8 +378,6 @@ def _shared(
         .agg(*[term.sum().alias(name) for name, term in terms.items()]),
         keys=keys,
     )
-    all_units = {name: term for one in sides for name, term in one.whole().items()}
-    everyone = collect(totals.select(*[term.sum().alias(name) for name, term in all_units.items()]))
     order: list[IntArray] = []
     columns: list[tuple[int, ...]] = []
     labels: list[tuple[str, ...]] = []
@@ -467,6 +477,10 @@ class _Sides:
         )
 
 
+def _sides(wanted: Sequence[Wanted]) -> list[_Sides]:
+    return [_Sides(k, one) for k, one in enumerate(wanted)]
+
+
 def _left(whole: tuple[str, ...], part: tuple[str, ...]) -> tuple[nw.Expr, nw.Expr]:
     """Subtract a part; what is left of equal sums is nothing, and not their rounding."""
     (u, w), (part_u, part_w) = map(nw.col, whole), map(nw.col, part)
@@ -507,12 +521,15 @@ def _kept(frame: "nw.LazyFrame[Any]", name: str) -> "Iterator[nw.LazyFrame[Any]]
         return
     try:
         # A temporary table goes to disk when memory is short; a fetched result would not.
-        native.query(SOURCE, f"CREATE OR REPLACE TEMP TABLE {name} AS FROM {SOURCE}")
+        made = native.query(SOURCE, f"{CREATE} {name} AS FROM {SOURCE}")
     except Exception as error:
         if not from_engine(error):
             raise
         raise engine_error(error) from error
+    record(frame, table=name)
+    # A relation remembers all that it was made of; what a statement returned starts anew.
+    made = native if made is None else made
     try:
-        yield nw.from_native(native.query(SOURCE, f"FROM {name}"))
+        yield nw.from_native(made.query(SOURCE, f"FROM {name}"))
     finally:
-        native.query(SOURCE, f"DROP TABLE {name}")
+        made.query(SOURCE, f"DROP TABLE {name}")

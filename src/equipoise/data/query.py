@@ -42,6 +42,7 @@ __all__ = [
 ]
 
 CLUSTER, WEIGHT, COUNT = "__eq_cluster", "__eq_weight", "__eq_count"
+CREATE = "CREATE OR REPLACE TEMP TABLE"
 BATCH_ROWS = 1_000_000
 
 LONGEST_REASON = 500
@@ -88,12 +89,17 @@ def recorded() -> Iterator[list[Sent]]:
 
 
 def record(
-    frame: "nw.LazyFrame[Any]", *, shape: tuple[int, int] = (0, 0), rows: bool = False
+    frame: "nw.LazyFrame[Any]",
+    *,
+    shape: tuple[int, int] = (0, 0),
+    rows: bool = False,
+    table: str = "",
 ) -> None:
-    """Write down a query that is sent, if anybody keeps a record."""
+    """Write down a query that is sent, if anybody keeps a record; `table` may keep its rows."""
     sent = _record.get()
     if sent is not None:
-        sent.append(Sent(sql=_text(frame), returned=shape[0], columns=shape[1], rows=rows))
+        sql = f"{CREATE} {table} AS {_text(frame)}" if table else _text(frame)
+        sent.append(Sent(sql=sql, returned=shape[0], columns=shape[1], rows=rows))
 
 
 def _text(frame: "nw.LazyFrame[Any]") -> str:

@@ -51,3 +51,20 @@ def test_the_users_connection_keeps_its_tables_and_gets_no_other(monkeypatch):
     assert (
         engine.execute("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall() == []
     )
+
+
+def test_the_record_says_what_is_kept_and_what_it_is_made_of(monkeypatch):
+    monkeypatch.setattr("equipoise.data.clusters.MOST_COLUMNS", 0)
+    roles = Roles(group=("race",), y_pred="y", cluster="id")
+    table = Table(relation(duckdb.connect(), (0, 2)), roles)
+    sums = table.label_sums(("y_pred",))
+    answer_of(sums)
+    queries = [sent.sql for sent in table.sent[sums]]
+    (kept,) = (k for k, query in enumerate(queries) if query.startswith("CREATE"))
+    assert queries[kept].startswith("CREATE OR REPLACE TEMP TABLE __eq_parts AS ")
+    assert "people" in queries[kept]
+    reading = [k for k, query in enumerate(queries) if "__eq_parts" in query and k != kept]
+    assert reading
+    assert min(reading) > kept
+    # What reads the table does not repeat how it was made.
+    assert not any("people" in queries[k] for k in reading)
