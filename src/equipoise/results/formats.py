@@ -20,6 +20,7 @@ __all__ = [
     "p_value",
     "short_points",
     "shortened",
+    "to_be",
     "with_article",
 ]
 
@@ -33,8 +34,14 @@ DECISION_WORDS = {
 
 
 def counted(count: int, noun: str) -> str:
-    """Write how many there are of something, whose plural has an s: 1 group, 2 groups."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+    """Write how many there are of something: 1 group, 2 groups, 2 categories."""
+    several = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{count:,} {noun if count == 1 else several}"
+
+
+def to_be(count: int) -> str:
+    """Return the verb of a sentence about so many: is, are."""
+    return "is" if count == 1 else "are"
 
 
 def all_of(count: int, noun: str) -> str:

@@ -260,6 +260,7 @@ def test_a_picture_of_nothing_says_so():
 
 def test_counts_agree_with_their_nouns():
     assert (counted(1, "group"), counted(1200, "group")) == ("1 group", "1,200 groups")
+    assert (counted(1, "category"), counted(2, "category")) == ("1 category", "2 categories")
     assert (all_of(1, "group"), all_of(2, "group")) == ("The only group is", "All 2 groups are")
     assert none_of(1, "group") == "The only group was not"
     assert none_of(3, "group") == "None of 3 groups was"

@@ -46,6 +46,7 @@ from equipoise.results.finding import (
     JointTest,
     Note,
 )
+from equipoise.results.formats import counted
 from equipoise.results.result import AuditResult
 from equipoise.stats.disparity.change import (
     Changes,
@@ -788,7 +789,7 @@ class _Teller:
         return Note(
             code="multiplicity",
             message=f"Changes of gaps, growth of gaps and changes of values are three families of"
-            f" {tested} groups, each {words}.{gate}",
+            f" {counted(tested, 'group')}, each {words}.{gate}",
         )
 
     def values(self, table: Sample) -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ from typing import Any, NotRequired, TypedDict
 from equipoise.audits.disparity.wording import extreme_headline, given_headline, split_headline
 from equipoise.results.details import Details, details_of
 from equipoise.results.finding import Decision, Finding
-from equipoise.results.formats import all_of, counted, none_of, number, p_value, with_article
+from equipoise.results.formats import all_of, counted, none_of, number, p_value, to_be, with_article
 from equipoise.results.question import Question, Section
 from equipoise.results.result import AuditResult
 from equipoise.results.sentences import LEADING, group_words, known_group_words, lead_sentence
@@ -208,13 +208,13 @@ def _certify(result: AuditResult) -> str:
     if len(within) == len(asked):
         return f"{all_of(len(within), noun)} shown to have {metric} {margin}"
     among = counted(len(compared), noun)
-    counts = f"{len(within)} of {among} {_is(within)} shown to be {margin}"
+    counts = f"{len(within)} of {among} {to_be(len(within))} shown to be {margin}"
     if beyond:
         more = f", {len(unclear)} {_stay(unclear)} inconclusive" if unclear else ""
         first = lead_sentence(beyond, result)
         start = f"{first}; " if first else ""
         return (
-            f"{start}{len(beyond)} of {among} {_is(beyond)} shown to have"
+            f"{start}{len(beyond)} of {among} {to_be(len(beyond))} shown to have"
             f" {metric} beyond the margin: {names(beyond, result)}; {counts}{more}"
         )
     if unclear:
@@ -223,10 +223,6 @@ def _certify(result: AuditResult) -> str:
             f" {counts}, {len(unclear)} {_stay(unclear)} inconclusive ({names(unclear, result)})"
         )
     return counts
-
-
-def _is(findings: list[Finding]) -> str:
-    return "is" if len(findings) == 1 else "are"
 
 
 def _stay(findings: list[Finding]) -> str:

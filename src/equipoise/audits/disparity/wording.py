@@ -3,7 +3,7 @@
 import math
 
 from equipoise.results.finding import Decision, Finding, Note
-from equipoise.results.formats import counted, listed, number, p_value
+from equipoise.results.formats import counted, listed, number, p_value, to_be
 from equipoise.results.result import AuditResult
 from equipoise.results.sentences import (
     LEADING,
@@ -52,7 +52,7 @@ def extreme_headline(result: AuditResult) -> str:
         rest = f"{more} {verb} shown {side} than the {which}" if more else ""
         return f"{start}{_told(most, result)}: shown {side} than the {which} {metric}{rest}"
     return (
-        f"Among {len(compared)} categories no {metric} is shown to be {side} than the {which}"
+        f"Among {_categories(compared)} no {metric} is shown to be {side} than the {which}"
         f" (p {p_value(p)}); the {'smallest' if which == 'highest' else 'largest'} observed is"
         f" {_told(extreme, result)}"
     )
@@ -69,7 +69,7 @@ def _flagged(result: AuditResult, which: str) -> str:
         return f"{start}{_told(most, result)}: shown {beyond}{more}"
     extreme = _furthest(compared, which)
     return (
-        f"None of {len(compared)} categories is shown {beyond}; the furthest observed is"
+        f"None of {_categories(compared)} is shown {beyond}; the furthest observed is"
         f" {_told(extreme, result)}"
     )
 
@@ -83,13 +83,19 @@ def _certified(result: AuditResult, which: str) -> str:
     if len(within) == len(compared) and p is not None and p <= result.alpha:
         return f"Every category compared is shown to have {inside} (p {p_value(p)})"
     left = len(compared) - len(within) - len(beyond)
-    parts = [f"{len(within)} of {len(compared)} categories are shown to have {inside}"]
+    parts = [
+        f"{len(within)} of {_categories(compared)} {to_be(len(within))} shown to have {inside}"
+    ]
     if beyond:
-        parts.append(f"{len(beyond)} are shown beyond it")
+        parts.append(f"{len(beyond)} {to_be(len(beyond))} shown beyond it")
     if left:
-        parts.append(f"{left} are not settled")
+        parts.append(f"{left} {to_be(left)} not settled")
     start = _lead(beyond, result, which)[1] if beyond else ""
     return f"{start}{', '.join(parts)}"
+
+
+def _categories(compared: list[Finding]) -> str:
+    return counted(len(compared), "category")
 
 
 def _limit(result: AuditResult, which: str) -> str:
@@ -137,10 +143,10 @@ def given_headline(result: AuditResult) -> str:
     told = "" if first is None else size_sentence(first, result, alike=factors)
     if result.question.equivalence:
         among = counted(len(compared), "group")
-        verb = "is" if len(within) == 1 else "are"
         return (
             f"{told}{'; among' if told else 'Among'} people alike in {factors}, {len(within)} of"
-            f" {among} {verb} shown to have {metric} within the margin and {len(shown)} beyond it"
+            f" {among} {to_be(len(within))} shown to have {metric} within the margin and"
+            f" {len(shown)} beyond it"
         )
     none = result.details.null_value
     told_of = shown or compared

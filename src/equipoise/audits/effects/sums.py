@@ -23,6 +23,7 @@ from equipoise.data.table import Quantity, Rows, Sums, Table
 from equipoise.exceptions import DataError, InvalidParameterError
 from equipoise.moments import CellMoments
 from equipoise.results.finding import Note
+from equipoise.results.formats import counted
 from equipoise.stats.effects.checks import Balance, SampleRatio, balance_test, sample_ratio_test
 from equipoise.stats.effects.collapse import (
     effect_quantities,
@@ -545,8 +546,8 @@ def _overlap_notes(left_out: IntArray, groups: tuple[str, ...], n_strata: int) -
         return []
     some = [group for group, n in zip(groups, left_out, strict=True) if n]
     message = (
-        f"{rows} rows of {len(some)} groups are left out: in their stratum the group has one arm"
-        " only."
+        f"{rows} rows of {counted(len(some), 'group')} are left out: in their stratum the group"
+        " has one arm only."
     )
     return [Note(code="one-arm-strata", message=message)]
 

@@ -156,7 +156,7 @@ def test_certify_shows_every_category_where_the_data_can():
     )
     assert headline(mixed).startswith("30.0% of race: a and 90.0% of race: b have ")
     assert "; 2 of 4 categories are shown to have at least four fifths" in headline(mixed)
-    assert "1 are shown beyond it, 1 are not settled" in headline(mixed)
+    assert "1 is shown beyond it, 1 is not settled" in headline(mixed)
     (beyond,) = (f for f in mixed.findings if f.decision is Decision.DETECTED)
     assert beyond.ci.high == 1.0  # One-sided: by itself it shows nothing.
     assert [note.code for note in beyond.notes] == ["interval-unadjusted"]

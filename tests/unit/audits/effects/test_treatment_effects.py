@@ -653,7 +653,7 @@ def test_strata_without_both_arms_are_left_out_and_counted():
     rows = int(((table["s"] == 3) & (table["g"] == 1)).sum())
     found = audit(table, strata="s").treatment_effects(measure="difference")
     message = next(note.message for note in found.notes if note.code == "one-arm-strata")
-    assert message.startswith(f"{rows} rows of 1 groups are left out")
+    assert message.startswith(f"{rows} rows of 1 group are left out")
 
 
 @pytest.mark.parametrize(
