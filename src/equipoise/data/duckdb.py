@@ -2,6 +2,7 @@
 
 import atexit
 import gzip
+import io
 import os
 import re
 import shutil
@@ -275,19 +276,27 @@ def read(path: str, *, words: CsvWords | None = None) -> Any:
         raise DataError(f"Cannot read {shown(path)}: {_explained(error)}") from error
     except UnicodeDecodeError as error:
         raise DataError(f"Cannot read {shown(path)}: {NOT_TEXT}") from error
-    if kind == "csv" and all(SINGLE_QUOTED.fullmatch(name) for name in relation.columns):
+    except OSError as error:
+        raise DataError(f"Cannot read {shown(path)}: {reason(error)}") from error
+    if kind == "csv":
+        _check_names(relation.columns, files[0], path)
+    return relation
+
+
+def _check_names(names: Sequence[str], file: str, path: str) -> None:
+    """Refuse a csv file whose columns were not told apart."""
+    if all(SINGLE_QUOTED.fullmatch(name) for name in names):
         raise DataError(
             f"{shown(path)} has the names of its columns in single quotes, which are part of a word"
             " in a csv file. Write double quotes, or none."
         )
-    if kind == "csv" and len(relation.columns) == 1:
-        if uneven := _uneven(files[0]):
+    if len(names) == 1:
+        if uneven := _uneven(file):
             raise DataError(f"Cannot read {shown(path)}: {uneven}.")
         raise DataError(
-            f"{shown(path)} has a single column {shown(relation.columns[0])}; the delimiter must be"
+            f"{shown(path)} has a single column {shown(names[0])}; the delimiter must be"
             " a comma, a tab, a semicolon, a bar or one blank."
         )
-    return relation
 
 
 def _read_csv(reader: Any, files: list[str], path: str, words: CsvWords | None) -> Any:
@@ -325,8 +334,8 @@ def _read_csv(reader: Any, files: list[str], path: str, words: CsvWords | None) 
             cut = "" if all_seen else _is_cut(column, kind, is_truth=name in words.truths)
             cast = f"CAST({value} AS {kind})"
             if cut:
-                found, remedy = map(_literal, cut_words(name, kind))
-                told = f"error({found} || left({column}, 40) || {remedy})"
+                start, remedy = map(_literal, cut_words(name, kind))
+                told = f"error({start} || left({column}, 40) || {remedy})"
                 cast = f"CASE WHEN {cut} THEN {told} ELSE {cast} END"
             column = f"{cast} AS {column}"
         columns.append(column)
@@ -404,10 +413,11 @@ def _layout_of(file: str, header: bool | None) -> Layout:
     import pyarrow as pa
 
     with pa.input_stream(file, compression="detect") as stream:
-        text = stream.read(MOST_BYTES).decode("utf-8-sig", errors="replace")
-    lines = text.splitlines(keepends=True)
-    if len(text) == MOST_BYTES:  # the last line may be cut
-        del lines[1:][-1:]
+        start = stream.read(MOST_BYTES)
+    # `str.splitlines` would end lines inside of fields, at U+2028 and the like.
+    lines = list(io.StringIO(start.decode("utf-8-sig", errors="replace"), newline=""))
+    if len(start) == MOST_BYTES and len(lines) > 1:  # the last line may be cut
+        del lines[-1]
     separator, marks = _separator_and_marks(file)
     layout = find_layout(
         lines[:LINES],
@@ -418,7 +428,7 @@ def _layout_of(file: str, header: bool | None) -> Layout:
     return replace(layout, **marks)
 
 
-def _separator_and_marks(file: str) -> tuple[str, dict[str, str]]:
+def _separator_and_marks(file: str) -> tuple[str, dict[str, Any]]:
     """Return what separates fields, and the marks around them.
 
     DuckDB would take single quotes for marks too, and 'a' and a for one word. Marks are given, not

@@ -3,7 +3,8 @@
 import csv
 import re
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -15,10 +16,15 @@ FIRST = "column_1"
 LINES = 1_000
 """Lines that are looked at: every label that repeats does so among them."""
 
+NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.IGNORECASE)
 NO_LETTERS = re.compile(r"[\W_]*\d[\W\d_]*")
-"""A number, an amount, a date or a time."""
+"""An amount, a date, a time or a span."""
 
 YEARS = (1500.0, 2200.0)
+
+UNSEEN = 3
+"""Cells that speak for a row of data, against one for names: a value that no other row has, in a
+column of which all others repeat."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,9 +69,10 @@ def find_layout(
     """Find how a csv file is to be read; the same lines always give the same answer.
 
     The first line is a row of data when its cells could stand below it and do not look like names:
-    no column of numbers has a word there, and more cells are values of their columns (numbers, or
-    labels that occur again below) than are labels of no other row. Numbers that count up, and
-    years, are names.
+    no column of numbers has a word or a date there, and more cells are values of their columns
+    (numbers, or labels that occur again below) than are labels of no other row; these count
+    `UNSEEN` times where every other value occurs again. Numbers that count up, and years, are
+    names.
 
     Parameters
     ----------
@@ -104,22 +111,32 @@ def find_layout(
 
 
 def _cells(lines: Sequence[str], separator: str) -> list[list[str]]:
-    found = csv.reader(lines, delimiter=separator, skipinitialspace=separator != " ")
-    return [row for row in found if row]
+    return [row for _, row in _records(lines, separator, blanks=separator == " ") if row]
+
+
+def _records(
+    lines: Sequence[str], separator: str, *, blanks: bool
+) -> Iterator[tuple[int, list[str]]]:
+    """Yield the place of the line where each record begins, and its cells."""
+    found = csv.reader(lines, delimiter=separator, skipinitialspace=not blanks)
+    begin = 0
+    with suppress(csv.Error):  # what is behind a field of extreme length is not looked at
+        for row in found:
+            yield begin, row
+            begin = found.line_num
 
 
 def _above(lines: Sequence[str], separator: str, width: int) -> int:
     """Count the lines above a table of this width that have a single field, such as a title."""
-    for k, line in enumerate(lines):
-        fields = max(map(len, _cells([line], separator)), default=0)
-        if fields > 1:
-            return k if fields == width else 0
+    for begin, row in _records(lines, separator, blanks=separator == " "):
+        if len(row) > 1:
+            return begin if len(row) == width else 0
     return 0
 
 
 def _is_spaced(lines: Sequence[str], separator: str) -> bool:
-    cells = [cell for row in csv.reader(lines, delimiter=separator) for cell in row[1:]]
-    return all(cell.startswith(" ") for cell in cells)
+    rows = (row for _, row in _records(lines, separator, blanks=True))
+    return all(cell.startswith(" ") for row in rows for cell in row[1:])
 
 
 def _is_data(
@@ -128,28 +145,30 @@ def _is_data(
     """Return whether the first line looks like those below it rather than like their names."""
     evidence = 0
     numbers: list[str] = []
-    for cell, column in zip(first, zip(*others, strict=True), strict=False):
-        values = [value for value in column if value not in missing]
-        numeric = bool(values) and all(map(_is_number, values))
+    # A copy of the first line is one where files were joined, and tells nothing.
+    below = [row for row in others if row != first]
+    for cell, column in zip(first, zip(*below, strict=True), strict=False):
+        values = Counter(value for value in column if value not in missing)
+        kind = min(map(_kind, values), default=0)
         if cell in missing or not values:
             evidence += cell == "?"
-        elif numeric and not _is_number(cell):
+        elif _kind(cell) < kind:
             return False
-        elif numeric:
+        elif cell not in values and min(values.values()) > 1:
+            evidence -= UNSEEN
+        elif kind:
             numbers.append(cell)
         elif cell in values:
             evidence += 1
-        elif len({*values}) <= len(values) / 2:
+        elif len(values) <= values.total() / 2:
             evidence -= 1
     return evidence + (0 if _count_up(numbers) else len(numbers)) > 0
 
 
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return NO_LETTERS.fullmatch(text) is not None
-    return True
+def _kind(text: str) -> int:
+    """Return 2 for a number, 1 for anything else without letters, 0 for words."""
+    text = text.strip()
+    return 2 if NUMBER.fullmatch(text) else int(NO_LETTERS.fullmatch(text) is not None)
 
 
 def _count_up(cells: Sequence[str]) -> bool:
@@ -160,6 +179,7 @@ def _count_up(cells: Sequence[str]) -> bool:
     steps = {after - before for before, after in pairwise(numbers)}
     if steps == {1} and numbers[0] in {0, 1}:
         return True
-    growing = all(step > 0 for step in steps)
+    growing, falling = all(step > 0 for step in steps), all(step < 0 for step in steps)
     years = all(YEARS[0] <= number <= YEARS[1] for number in numbers)
-    return growing and ((len(numbers) > 2 and len(steps) == 1) or years)
+    even = growing and len(numbers) > 2 and len(steps) == 1
+    return even or (years and (growing or falling))

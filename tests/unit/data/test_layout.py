@@ -2,6 +2,7 @@
 
 import csv
 import gzip
+from pathlib import Path
 
 import pytest
 
@@ -42,6 +43,13 @@ def test_a_line_of_names_is_one(first):
         ["1,2", "4,3", "9,8"],
         ["id,10,20,30", "7,1,2,3", "8,4,5,6"],
         ["sex,hired", "F,yes", "M,no", "F,no", "M,yes"],
+        ["sex,2021,2020,2019", "F,1,2,3", "M,4,5,6", "F,7,8,9", "M,3,4,5"],
+        ["town,2020-01,2020-02,2020-03", "a,1,2,3", "b,4,5,6"],
+        ["sex,18-24,25-44,65+", "F,1,2,3", "M,4,5,6", "F,7,8,9", "M,3,4,5"],
+        ["sex,08:00,10%,1_1", "F,1,2,3", "M,4,5,6", "F,7,8,9", "M,3,4,5"],
+        ["sex,race,250,401,428", *["F,W,0,1,1", "M,B,1,0,0", "F,B,0,1,0", "M,W,1,0,1"] * 2],
+        ["sex,0.1,0.5,0.9", "F,.1,.2,.3", "M,.4,.5,.6", "F,.7,.8,.9", "M,.3,.4,.5"],
+        ["sex,race,y", "F,W,0", "M,B,1", "F,B,0", "M,W,1", "sex,race,y", "F,W,1", "M,B,0"],
         ["town,person", "a,b", "c,d"],
         ["sex,hired"],
         ["only", "1", "2"],
@@ -92,6 +100,12 @@ def test_a_title_above_the_table_is_no_part_of_it():
     assert layout("Report of 2020", "sex,age", "F,12", "M,13", "F,14").named
     # A line of names that lacks that of the row names is no title.
     assert layout("a,b", "r1,1,2", "r2,3,4", "r3,3,4").skipped == ()
+
+
+def test_a_name_that_goes_on_in_the_next_line_is_no_title():
+    table = '"sex', '(m/f)",paid', "F,1", "M,0", "F,0"
+    assert layout(*table).skipped == ()
+    assert layout("a title", *table).skipped == ("a title",)
 
 
 def write(folder, *lines, name="t.csv"):
@@ -160,6 +174,38 @@ def test_a_file_of_lines_longer_than_what_is_looked_at_is_read(tmp_path, monkeyp
     monkeypatch.setattr("equipoise.data.duckdb.MOST_BYTES", 40)
     path = write(tmp_path, "age,race,sex,income", *ROWS)
     assert read_layout(path).named
+
+
+def test_what_is_cut_at_the_end_is_not_looked_at(tmp_path, monkeypatch):
+    path = write(tmp_path, "é,b", "1,2", "3,4x")
+    monkeypatch.setattr("equipoise.data.duckdb.MOST_BYTES", 12)  # as far as the 4
+    seen = []
+    monkeypatch.setattr(
+        "equipoise.data.duckdb.find_layout",
+        lambda lines, **known: seen.extend(lines) or find_layout(lines, **known),
+    )
+    assert read_layout(path).named
+    assert seen == ["é,b\n", "1,2\n"]
+
+
+@pytest.mark.parametrize("sign", ["\u2028", "\x0c", "\x85"])
+def test_only_ends_of_lines_end_lines(tmp_path, sign):
+    path = write(tmp_path, f"te{sign}xt,sex,y", "a,F,1", "b,M,0", "b,F,0", "a,M,1")
+    assert read(path).columns == [f"te{sign}xt", "sex", "y"]
+    assert len(read(path).fetchall()) == 4
+
+
+def test_a_field_of_extreme_length_is_read(tmp_path):
+    path = write(tmp_path, "text,y", f'"{"a" * 200_000}",1', "b,0")
+    assert [len(text) for text, _ in read(path).fetchall()] == [200_000, 1]
+
+
+def test_a_damaged_archive_is_an_error_of_the_data(tmp_path):
+    whole = write(tmp_path, "sex,y", "F,1", "M,0", name="t.csv.gz")
+    cut = tmp_path / "cut.csv.gz"
+    cut.write_bytes(Path(whole).read_bytes()[:25])
+    with pytest.raises(DataError, match=r"Cannot read .*cut.csv.gz"):
+        read(str(cut))
 
 
 @pytest.mark.spark
