@@ -84,7 +84,7 @@ def assert_within_margin(result: AuditResult) -> None:
     ...     assert_within_margin(audit.certify("accuracy", margin=0.05))
     ... except InconclusiveError as unsettled:
     ...     print(str(unsettled).splitlines()[1])
-    race=Asian: accuracy difference 0.19 (90% interval 0.0554 to 0.276), p 1.000, n = 32,
+    race: Asian: accuracy difference 0.19 (90% interval 0.0554 to 0.276), p 1.000, n = 32,
     inconclusive
 
     Not for all: 32 people do not settle it.

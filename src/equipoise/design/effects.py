@@ -117,7 +117,7 @@ def effect_audit(
 
     >>> plan = effect_audit(10_000, share=[0.9, 0.1], rate=0.3)
     >>> [round(error, 3) for error in plan.error]
-    [0.03, 0.089]
+    [0.03, 0.09]
 
     By three points for the majority, and by nine for the minority.
     """
