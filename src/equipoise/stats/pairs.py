@@ -34,6 +34,11 @@ inequality with weights .99, .005 and .005:
 which is valid because each term is. It is the idea of Berger and Boos [4]_ with an allowance in
 proportion to the p-value instead of a fixed one, so that p-values have no floor.
 
+The maximum is looked for in two steps. Rates are tried half a standard error apart. The p-value is
+at least the largest found, and it can only be larger between the rates where each sample by itself
+allows that much: limits of Clopper and Pearson. At these limits and around every peak between them
+the law is computed anew. P-values from .001 on are right to .25%, smaller ones to a few per cent.
+
 References
 ----------
 .. [1] O. Miettinen and M. Nurminen (1985), Comparative analysis of two rates, Statistics in
@@ -54,7 +59,7 @@ import numpy as np
 from scipy import special
 
 from equipoise._typing import Alternative, FloatArray, IntArray, Scale
-from equipoise.stats.binomial import difference_fit, exact_tail
+from equipoise.stats.binomial import clopper_pearson, deviance, difference_fit, exact_tail
 from equipoise.stats.inversion import GREATER, LESS, invert
 from equipoise.stats.saddlepoint import FARTHEST, Side, tail_root
 
@@ -81,8 +86,15 @@ _ORDER = 1.5
 _ALLOWANCE = 0.005
 # Nuisance rates that are tried, on the arcsine scale: around the observed one in standard errors,
 # and over the whole range.
-_NEAR = np.arange(-32, 33) / 4
-_RANGE = np.linspace(0.0, np.pi / 2, 7)
+_NEAR = np.concatenate([[-8.0, -7.0], np.linspace(-6.0, 6.0, 25), [7.0, 8.0]])
+_RANGE = np.linspace(0.0, np.pi / 2, 6)
+# Peaks that are examined, as parts of the largest p-value so far, and where: as parts of the way
+# between the neighbours of a peak.
+_PROMISING = 0.8
+_ROUNDS = 4
+_BETWEEN = np.arange(1.0, 8.0) / 8.0
+# No parabola between points bends more than that.
+_STEEPEST = 0.7
 # Counts of the enumerated side are padded to one of these.
 _WIDTHS = (16, EXACT_ROWS)
 # Tables that are computed together.
@@ -173,7 +185,7 @@ class SmallTables:
                     blocks.append(_Enumerated.of(counts.take(part)))
         return cls(block, place, tuple(blocks))
 
-    def p_value(self, null: FloatArray, table: IntArray) -> FloatArray:
+    def p_value(self, null: FloatArray, table: IntArray, most: float = 1.0) -> FloatArray:
         """P-values of the null "p1 - p2 is at most `null`".
 
         Parameters
@@ -182,6 +194,8 @@ class SmallTables:
             Hypothesised differences.
         table : array of int
             Tables; a table may occur more than once.
+        most : float, default 1
+            P-values above it may be given too small, but above it.
 
         Returns
         -------
@@ -192,7 +206,7 @@ class SmallTables:
         block, place = self.block[table], self.place[table]
         for k, tables in enumerate(self.blocks):
             part = np.flatnonzero(block == k)
-            p[part] = tables.p_value(null[part], place[part])
+            p[part] = tables.p_value(null[part], place[part], most)
         return p
 
 
@@ -210,12 +224,13 @@ class _Enumerated:
     rate: FloatArray  # (m, k): rates of the second side that are tried
     edge: FloatArray  # (m, width): largest X2 at least as extreme, for each X1
     extreme: FloatArray  # (m, width, k): P(table at least as extreme | X1 = count)
-    doubt: FloatArray  # (m, k): two-sided p-value of the second side alone
+    doubt: FloatArray  # (m, k): what the second side alone allows of a p-value
 
     @classmethod
     def of(cls, counts: Counts) -> "_Enumerated":
         x1, n1, x2, n2 = counts
-        flipped = n2 < n1
+        # With as many rows on both sides, a table and its mirror image are the same table.
+        flipped = (n2 < n1) | ((n2 == n1) & (n2 - x2 < x1))
         first = _Count(np.where(flipped, n2 - x2, x1), np.minimum(n1, n2))
         second = _Count(np.where(flipped, n1 - x1, x2), np.maximum(n1, n2))
         count = np.arange(first.n.max() + 1.0)
@@ -230,32 +245,106 @@ class _Enumerated:
         edge = _edges(first, second, count)
         extreme = _at_most(edge[:, :, None], second.n[:, None, None], rate[:, None, :])
         more, less = exact_tail(second.x[:, None], second.n[:, None], rate)
-        return cls(first, second, ways, rate, edge, extreme, 2.0 * np.minimum(more, less))
+        doubt = 2.0 / _ALLOWANCE * np.minimum(more, less)
+        return cls(first, second, ways, rate, edge, extreme, doubt)
 
-    def p_value(self, null: FloatArray, which: IntArray) -> FloatArray:
+    def p_value(self, null: FloatArray, which: IntArray, most: float) -> FloatArray:
         """P-values for "more than `null`" of the tables numbered `which`."""
-        first = _Count(self.first.x[which, None], self.first.n[which, None])
-        rate = self.rate[which] + null[:, None]
-        chance = self._chances(np.clip(rate, 0.0, 1.0), which)
-        tail = np.einsum("jck,jck->jk", chance, self.extreme[which])
-        count = np.arange(chance.shape[1])
-        more = np.einsum("jck,jc->jk", chance, (count >= first.x).astype(np.float64))
-        less = np.einsum("jck,jc->jk", chance, (count <= first.x).astype(np.float64))
-        doubt = np.minimum(self.doubt[which], 2.0 * np.minimum(more, less))
-        # A first rate above 1 exhausts the null, one below zero contradicts it.
-        tail = np.where(rate > 0.0, tail, 0.0)
-        p = _largest_of_smaller(tail / (1.0 - 2.0 * _ALLOWANCE), doubt / _ALLOWANCE)
-        second = _Count(self.second.x[which], self.second.n[which])
-        p = np.maximum(p, self._at_zero(null, which))
-        against = first.x[:, 0] / first.n[:, 0] - second.x / second.n > null
-        return np.where(against, np.minimum(p, 1.0), 1.0)
+        x1, n1, x2, n2 = (part[which] for part in (*self.first, *self.second))
+        p = np.ones(len(which))
+        against = np.flatnonzero(x1 / n1 - x2 / n2 > null)
+        p[against] = np.minimum(self._largest(null[against], which[against], most), 1.0)
+        return p
 
-    def _at_zero(self, null: FloatArray, which: IntArray) -> FloatArray:
-        """P-values at a first rate of zero, which only a first side without ones allows."""
-        rate = np.clip(-null, 0.0, 1.0)
-        # The second side cannot rule the rate out by itself: its lower tail is this one.
-        p = _at_most(self.edge[which, 0], self.second.n[which], rate) / (1.0 - 2.0 * _ALLOWANCE)
-        return np.where((self.first.x[which] == 0) & (null <= 0.0), p, 0.0)
+    def _largest(self, null: FloatArray, which: IntArray, most: float) -> FloatArray:
+        """Maximum over the nuisance rate: of those that are tried, then around the best.
+
+        Of p-values above `most` only the first.
+        """
+        null = null[:, None]
+        rate = self.rate[which] + null
+        tail, doubt = self._first(np.clip(rate, 0.0, 1.0), self.extreme[which], which)
+        doubt = np.minimum(doubt, self.doubt[which])
+        possible = (rate > 0.0) & (rate < 1.0)
+        largest = np.where(possible, np.minimum(tail, doubt), 0.0).max(axis=1)
+        sure, small = largest.copy(), np.flatnonzero(largest <= most)
+        for _ in range(_ROUNDS):
+            before, tried = sure[small], (rate[small], tail[small], doubt[small])
+            sure[small], largest[small] = self._examined(
+                before.copy(), null[small], which[small], tried
+            )
+            small = small[(largest[small] > 1.02 * before) & (sure[small] <= most)]
+            if not len(small):
+                break
+        return largest
+
+    def _examined(
+        self,
+        sure: FloatArray,
+        null: FloatArray,
+        which: IntArray,
+        curves: tuple[FloatArray, FloatArray, FloatArray],
+    ) -> tuple[FloatArray, FloatArray]:
+        """Better lower bounds than `sure`, around the best rates tried, and largest p-values."""
+        rate, tail, doubt = curves
+        # Less likely rates than these have smaller p-values; of the others only the tail matters.
+        ends = self._ends(sure * (1.0 + 1e-6), null, which)
+        end_tail, end_doubt = self._curves(ends, null, which)
+        end_doubt = np.maximum(end_doubt, sure[:, None])
+        below, above = rate <= ends[:, :1], rate >= ends[:, 1:]
+        rate, tail, doubt = (
+            np.where(below, end[:, :1], np.where(above, end[:, 1:], inside))
+            for end, inside in ((ends, rate), (end_tail, tail), (end_doubt, doubt))
+        )
+        apart = np.pad(np.diff(rate, axis=1) > 0.0, ((0, 0), (1, 1)))
+        rises = np.pad(np.diff(tail, axis=1), ((0, 0), (1, 1)))
+        peak = (rises[:, :-1] >= 0.0) & (rises[:, 1:] <= 0.0) & (apart[:, :-1] | apart[:, 1:])
+        row, best = np.nonzero(peak & (tail >= _PROMISING * sure[:, None]))
+        beside = np.clip(best[:, None] + [-1, 1], 0, rate.shape[1] - 1)
+        rate, tail, doubt = (curve[row[:, None], beside] for curve in (rate, tail, doubt))
+        angle = np.arcsin(np.sqrt(rate))
+        between = np.sin(angle[:, :1] + _BETWEEN * (angle[:, 1:] - angle[:, :1])) ** 2
+        tail, doubt = (
+            np.concatenate([side[:, :1], inside, side[:, 1:]], axis=1)
+            for side, inside in zip(
+                (tail, doubt), self._curves(between, null[row], which[row]), strict=True
+            )
+        )
+        largest = sure.copy()
+        np.maximum.at(sure, row, np.minimum(tail, doubt).max(axis=1))
+        np.maximum.at(largest, row, _largest_of_smaller(tail, doubt))
+        return sure, largest
+
+    def _ends(self, p: FloatArray, null: FloatArray, which: IntArray) -> FloatArray:
+        """Least and largest first rate that both samples allow at a p-value."""
+        tail = np.maximum(0.5 * _ALLOWANCE * p, 1e-100)
+        low, high = clopper_pearson(self.first.x[which], self.first.n[which], tail=tail)
+        other = clopper_pearson(self.second.x[which], self.second.n[which], tail=tail)
+        low = np.maximum(low, np.maximum(other[0] + null[:, 0], 0.0))
+        high = np.minimum(high, np.minimum(other[1] + null[:, 0], 1.0))
+        return np.stack([low, np.maximum(low, high)], axis=1)
+
+    def _curves(
+        self, rate: FloatArray, null: FloatArray, which: IntArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """What the p-value is the smaller of, at first rates `rate`."""
+        second = np.clip(rate - null, 0.0, 1.0)
+        size = self.second.n[which, None]
+        extreme = _at_most(self.edge[which][:, :, None], size[:, :, None], second[:, None, :])
+        tail, doubt = self._first(rate, extreme, which)
+        more, less = exact_tail(self.second.x[which, None], size, second)
+        return tail, np.minimum(doubt, 2.0 / _ALLOWANCE * np.minimum(more, less))
+
+    def _first(
+        self, rate: FloatArray, extreme: FloatArray, which: IntArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """The tail, and what the first side alone allows."""
+        chance = self._chances(rate, which)
+        tail = np.einsum("jck,jck->jk", chance, extreme)
+        count, x = np.arange(chance.shape[1]), self.first.x[which, None]
+        sides = np.stack([count >= x, count <= x], axis=1).astype(np.float64)
+        doubt = 2.0 / _ALLOWANCE * (sides @ chance).min(axis=1)
+        return tail / (1.0 - 2.0 * _ALLOWANCE), doubt
 
     def _chances(self, rate: FloatArray, which: IntArray) -> FloatArray:
         """P(X1 = count), of shape (tables, counts, rates)."""
@@ -293,15 +382,31 @@ def _edges(first: _Count, second: _Count, count: FloatArray) -> FloatArray:
 
 
 def _largest_of_smaller(p: FloatArray, q: FloatArray) -> FloatArray:
-    """Maximum over the last axis of min(p, q), also where the curves cross between two points."""
+    """Maximum over the last axis of min(p, q), also between points that are equally far apart.
+
+    Between points the logarithms are taken as parabolas.
+    """
     p, q = np.log(np.maximum(p, 1e-300)), np.log(np.maximum(q, 1e-300))
-    above = p - q
+    above, slope, other = p - q, np.diff(p), np.diff(q)
     left, right = above[..., :-1], above[..., 1:]
     with np.errstate(divide="ignore", invalid="ignore"):
-        crossing = p[..., :-1] + left / (left - right) * np.diff(p, axis=-1)
+        way = left / (left - right)
+        bulge = [0.5 * way * (1.0 - way) * _bend(curve) for curve in (slope, other)]
+        crossing = p[..., :-1] + way * slope
+        crossing += (slope * bulge[1] - other * bulge[0]) / (slope - other)
     crossing = np.where(left * right < 0.0, crossing, -np.inf)
-    largest = np.maximum(np.minimum(p, q).max(axis=-1), crossing.max(axis=-1))
-    return np.asarray(np.exp(largest))
+    before, after = (np.clip(rise, 0.0, 1.0) for rise in (slope[..., :-1], -slope[..., 1:]))
+    free = (np.minimum(before, after) > 0.0) & (np.maximum(above[..., :-2], above[..., 2:]) < 0.0)
+    top = p[..., 1:-1] + (before - after) ** 2 / (8.0 * np.maximum(before + after, 1e-300))
+    top = np.where(free, top, -np.inf)
+    every = np.concatenate([np.minimum(p, q), crossing, top], axis=-1)
+    return np.asarray(np.exp(every.max(axis=-1)))
+
+
+def _bend(slope: FloatArray) -> FloatArray:
+    """How much slopes fall from interval to interval, the larger of before and after."""
+    fall = np.pad(np.clip(-np.diff(slope), 0.0, _STEEPEST), [(0, 0), (1, 1)])
+    return np.maximum(fall[:, :-1], fall[:, 1:])
 
 
 def _score(counts: Counts, null: FloatArray) -> FloatArray:
@@ -315,10 +420,21 @@ def _score(counts: Counts, null: FloatArray) -> FloatArray:
 
 
 def _at_most(x: FloatArray, n: FloatArray, rate: FloatArray) -> FloatArray:
-    """P(X <= x) of a binomial count, zero for x < 0."""
-    k = np.clip(x, 0.0, n)
-    inside = special.betainc(np.maximum(n - k, 0.5), k + 1.0, 1.0 - rate)
-    return np.where(x < 0.0, 0.0, np.where(x >= n, 1.0, inside))
+    """P(X <= x) of a binomial count, zero for x < 0.
+
+    Of 1 nothing is taken below 1e-17, by Bernstein's bound, and chances that must be as small are
+    replaced by their bound of Chernoff.
+    """
+    x, n, rate = np.broadcast_arrays(x, n, rate)
+    gap = x - n * rate
+    far = gap * gap > 80.0 * (n * rate * (1.0 - rate) + np.abs(gap) / 3.0)
+    below = gap < 0.0
+    chance = np.where((x < 0.0) | (far & below), 0.0, 1.0)
+    few, near = np.nonzero(far & below & (x >= 0.0)), np.nonzero(~far & (x >= 0.0) & (x < n))
+    chance[few] = np.exp(-0.5 * deviance(x[few], n[few], rate[few]))
+    k, n, rate = x[near], n[near], rate[near]
+    chance[near] = special.betainc(n - k, k + 1.0, 1.0 - rate)
+    return chance
 
 
 # Where nothing is decided any more: above the first number the ordering by limits need not be
@@ -750,7 +866,7 @@ class _Tables:
         """Normal quantiles of the p-values for "more than `null`"."""
         counts = self.counts.take(table)
         if self.scale == "difference":
-            p = self.differences.p_value(null, table)
+            p = self.differences.p_value(null, table, _UNDECIDED)
             root = np.where(p <= _UNDECIDED, _root(p), np.nan)
             rest = np.flatnonzero(np.isnan(root))
             tail = _saddlepoint_root(counts.take(rest), null[rest], self.scale, self.correction)

@@ -16,7 +16,7 @@ from equipoise.stats.pairs import (
     known_root,
 )
 from equipoise.stats.saddlepoint import FARTHEST
-from support.two_samples import chances, every_root, largest_sizes
+from support.two_samples import all_tables, chances, every_root, largest_sizes
 
 
 def columns(*values):
@@ -98,17 +98,37 @@ def naive_exact(table, null):
         for b in range(n2 + 1)
         if (a, b) == (x1, x2) or score(a, b, limit) >= z
     ]
-    first, second = np.array(extreme).T
+    ways = np.zeros((n1 + 1, n2 + 1))
+    ways[tuple(np.array(extreme).T)] = 1.0
+    return largest_over_rates(table, ways, null)
+
+
+def largest_over_rates(table, extreme, null):
+    """Largest p-value over nuisance rates: many, dense at both limits, then nearer and nearer."""
+    x1, n1, x2, n2 = table
+    low, high = max(0.0, null), min(1.0, 1.0 + null)
+
+    def p_values(first):
+        second = np.clip(first - null, 0.0, 1.0)
+        ones = [
+            stats.binom.pmf(np.arange(n + 1)[:, None], n, p) for n, p in ((n1, first), (n2, second))
+        ]
+        doubts = [
+            2 * np.minimum(stats.binom.cdf(x, n, p), stats.binom.sf(x - 1, n, p))
+            for x, n, p in ((x1, n1, first), (x2, n2, second))
+        ]
+        chance = (ones[0] * (extreme @ ones[1])).sum(axis=0)
+        return np.minimum(chance / 0.99, np.minimum(*doubts) / 0.005)
+
+    small = np.geomspace(1e-12, 0.05, 400)
+    first = np.concatenate([np.linspace(low, high, 4001), low + small, high - small])
+    first = np.unique(np.clip(first, low, high))
     best = 0.0
-    for rate in np.linspace(0.0, 1.0, 4001):
-        if 0.0 <= rate + null <= 1.0:
-            chance = chances(n1, n2, rate + null, rate)[first, second].sum()
-            doubts = [
-                2 * min(stats.binom.cdf(x, n, p), stats.binom.sf(x - 1, n, p))
-                for x, n, p in ((x1, n1, rate + null), (x2, n2, rate))
-            ]
-            best = max(best, min(chance / 0.99, *(d / 0.005 for d in doubts)))
-    return best
+    for _ in range(4):
+        p = p_values(first)
+        k, best = p.argmax(), max(best, p.max())
+        first = np.linspace(first[max(k - 1, 0)], first[min(k + 1, len(first) - 1)], 201)
+    return min(best, 1.0)
 
 
 @pytest.mark.parametrize(
@@ -121,13 +141,53 @@ def naive_exact(table, null):
         # Here the second side alone rules out the rates at which the tail would be largest.
         ((0, 3, 0, 30), -0.2),
         ((2, 4, 0, 30), -0.2),
+        # The largest tail is near a first rate of zero, of one, or between two such limits.
+        ((0, 1, 0, 50), -0.2),
+        ((0, 1, 1, 50), -0.2),
+        ((0, 1, 17, 50), -0.5),
+        ((1, 3, 8, 50), -0.2),
+        ((1, 2, 0, 40), -0.05),
+        ((50, 50, 1, 1), -0.2),
+        ((32, 32, 2, 4), 0.0),
+        ((8, 9, 0, 4), 0.6),
     ],
 )
 def test_small_tables_have_the_exact_unconditional_p_value(table, null):
     counts = Counts(*columns(*table))
-    found = SmallTables.of(counts).p_value(np.array([null]), np.array([0]))
-    # A grid of nuisance rates finds the maximum up to one per cent.
-    np.testing.assert_allclose(found, naive_exact(table, null), rtol=0.015)
+    found = SmallTables.of(counts).p_value(np.array([null]), np.array([0]))[0]
+    assert 0.9975 < found / naive_exact(table, null) < 1.004
+
+
+def exact_ratios(n1, n2, null):
+    """P-values of all tables with n1 <= n2 that are against a null, as parts of naive ones."""
+    x1, x2, _ = all_tables(n1, n2)
+    against = x1 / n1 - x2 / n2 > null + 1e-9
+    x1, x2, one = x1[against], x2[against], np.ones(against.sum())
+    small = SmallTables.of(Counts(x1, n1 * one, x2, n2 * one))
+    p = small.p_value(null * one, np.arange(len(x1)))
+    edge = np.concatenate([block.edge for block in small.blocks])
+    naive = [
+        largest_over_rates((a, n1, b, n2), np.arange(n2 + 1) <= e[: n1 + 1, None], null)
+        for a, b, e in zip(x1, x2, edge, strict=True)
+    ]
+    return p, p / np.array(naive)
+
+
+@pytest.mark.parametrize(("n1", "n2", "null"), [(1, 12, -0.3), (3, 20, -0.1), (5, 9, 0.1)])
+def test_no_exact_p_value_is_too_small(n1, n2, null):
+    p, ratio = exact_ratios(n1, n2, null)
+    assert (ratio[p > 1e-4] > 0.9975).all()
+    assert (ratio[p > 1e-3] < 1.005).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n1", [1, 2, 3, 4, 6, 8, 10, 12])
+@pytest.mark.parametrize("n2", [13, 25, 50, 60])
+def test_no_exact_p_value_is_too_small_whatever_the_null(n1, n2):
+    for null in (-0.5, -0.3, -0.2, -0.1, -0.02, 0.0, 0.05, 0.2, 0.5):
+        p, ratio = exact_ratios(n1, n2, null)
+        assert (ratio[p > 1e-3] > 0.9975).all()
+        assert (ratio[p > 1e-6] > 0.97).all()
 
 
 def test_balanced_tables_agree_with_the_tests_of_boschloo_and_barnard():
