@@ -174,6 +174,8 @@ def effect_audit(
 
 def _reach(level: float, power: float, df: FloatArray, units: FloatArray) -> FloatArray:
     """Return how many standard errors are detected at a level with a power."""
+    tested = units >= MIN_UNITS
+    # The search for a noncentral law of less than one degree of freedom does not end.
+    df = np.where(tested, np.minimum(df, MANY), 1.0)
     q = critical_value(level / 2.0, df, 0.25 / units)
-    reach = special.nctdtrinc(np.minimum(df, MANY), 1.0 - power, q)
-    return np.where(units >= MIN_UNITS, reach, np.inf)
+    return np.where(tested, special.nctdtrinc(df, 1.0 - power, q), np.inf)

@@ -65,3 +65,7 @@ def test_twice_the_rows_at_a_design_effect_of_two_are_the_same():
 def test_what_is_refused(options, message):
     with pytest.raises(InvalidParameterError, match=message):
         effect_audit(100, **options)
+
+
+def test_an_arm_of_hardly_one_unit_is_not_tested():
+    assert np.isinf(effect_audit(12, share=[0.2, 0.8], sd=1.0, treated=0.5).error[0])
