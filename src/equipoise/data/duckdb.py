@@ -524,18 +524,19 @@ def repeated_names(
     known = {name.lower() for name in names}
     twins = [re.fullmatch(r"(.+)_\d+", name.lower()) for name in names]
     files, kind = resolve(path)
-    own = words is not None and words.names
-    if own or kind == "parquet" or not any(twin and twin[1] in known for twin in twins):
+    if kind == "parquet" or not any(twin and twin[1] in known for twin in twins):
         return []
-    reader = connection(files[0])
-    (header,) = (
-        reader.read_csv(files[0], header=False, all_varchar=True, quotechar='"').limit(1).fetchall()
-    )
+    layout = csv_layout(files, path, words)
+    if layout.names:
+        return []
+    reader, marks = connection(files[0]), _marks(layout)
+    first_line = reader.read_csv(files[0], all_varchar=True, **marks | {"header": False})
+    (header,) = first_line.limit(1).fetchall()
     columns: dict[str, list[str]] = {}
     for written, name in zip(header, names, strict=True):
         for called in sorted({str(written or "").strip().lower(), name.lower()}):
             columns.setdefault(called, []).append(_quoted(name))
-    rows = reader.read_csv(files, header=True, all_varchar=True, union_by_name=True, quotechar='"')
+    rows = reader.read_csv(files, all_varchar=True, union_by_name=True, **marks)
     differing = []
     for name in sorted({name.lower() for name in used} & set(columns)):
         first, *copies = columns[name]

@@ -40,7 +40,7 @@ def markdown(results: Sequence[AuditResult], *, min_cell: int = MIN_CELL) -> str
             + " | ".join(
                 (
                     finding.group.translate(_SIGNS),
-                    finding.estimand,
+                    finding.estimand.translate(_SIGNS),
                     number(finding.estimate),
                     interval(finding.ci),
                     p_value(finding.p_value),

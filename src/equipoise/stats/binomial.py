@@ -107,7 +107,7 @@ def exact_tail(
 
 
 def clopper_pearson(
-    successes: FloatArray | float, n: FloatArray | float, *, tail: float
+    successes: FloatArray | float, n: FloatArray | float, *, tail: FloatArray | float
 ) -> tuple[FloatArray, FloatArray]:
     """Lower and upper bounds of proportions, each missed with probability at most `tail`.
 
@@ -115,7 +115,7 @@ def clopper_pearson(
     ----------
     successes, n : array
         Counts, of any shapes that broadcast.
-    tail : float
+    tail : float or array
         Probability on each side: 0.025 gives 95% intervals.
 
     Returns

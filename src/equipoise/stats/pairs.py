@@ -266,7 +266,7 @@ class _Enumerated:
         tail, doubt = self._first(np.clip(rate, 0.0, 1.0), self.extreme[which], which)
         doubt = np.minimum(doubt, self.doubt[which])
         possible = (rate > 0.0) & (rate < 1.0)
-        largest = np.where(possible, np.minimum(tail, doubt), 0.0).max(axis=1)
+        largest: FloatArray = np.where(possible, np.minimum(tail, doubt), 0.0).max(axis=1)
         sure, small = largest.copy(), np.flatnonzero(largest <= most)
         for _ in range(_ROUNDS):
             before, tried = sure[small], (rate[small], tail[small], doubt[small])

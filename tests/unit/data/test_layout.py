@@ -232,3 +232,10 @@ def test_spark_gives_the_names_to_a_file_that_only_it_can_reach(tmp_path):
     audit = Audit(f"file://{path}", group="sex", y_true="income", positive=">50K",
                   names=names, engine="spark")  # fmt: skip
     assert audit.disparity("outcome_rate").n == 6
+
+
+def test_columns_of_one_name_are_found_between_blanks(tmp_path):
+    path = tmp_path / "table.txt"
+    path.write_text("sex y y\n" + "F 1 0\nM 0 1\n" * 8, encoding="utf-8")
+    with pytest.raises(DataError, match="'y'"):
+        Audit(str(path), group="sex", y_true="y").disparity("mean_outcome")

@@ -35,6 +35,11 @@ def test_a_name_is_no_link_no_code_and_no_row():
     assert "\\`rm\\` \\*b\\* \\\\\\| c &amp;lt;  \\| d | fpr difference |" in row
 
 
+def test_the_name_of_a_metric_is_no_row():
+    text = markdown([result(findings=[people("a", 900, estimand="a|b <i> difference")])])
+    assert "| a\\|b &lt;i&gt; difference |" in text
+
+
 def test_the_metadata_is_that_of_a_model_index():
     (entry,) = metadata([AUDIT], model="m", dataset="d")["model-index"]
     assert entry["name"] == "m"
