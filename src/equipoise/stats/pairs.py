@@ -273,10 +273,10 @@ class _Enumerated:
             sure[small], largest[small] = self._examined(
                 before.copy(), null[small], which[small], tried
             )
-            small = small[(largest[small] > 1.02 * before) & (sure[small] <= most)]
+            small = small[(largest[small] > 1.2 * before) & (sure[small] <= most)]
             if not len(small):
                 break
-        return largest
+        return np.asarray(largest)
 
     def _examined(
         self,
@@ -442,7 +442,7 @@ def _at_most(x: FloatArray, n: FloatArray, rate: FloatArray) -> FloatArray:
 _UNDECIDED, _CERTAIN = 0.1, 0.8
 # A ratio that is as good as infinite, with a square that is not.
 _INFINITE = 1e100
-# Tables whose enumeration is kept between calls; one takes some 30 kB on each side.
+# Tables whose enumeration is kept between calls; one takes some 15 kB on each side.
 _MOST_KEPT = 2_000
 
 

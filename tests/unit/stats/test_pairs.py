@@ -158,11 +158,12 @@ def test_small_tables_have_the_exact_unconditional_p_value(table, null):
     assert 0.9975 < found / naive_exact(table, null) < 1.004
 
 
-def exact_ratios(n1, n2, null):
-    """P-values of all tables with n1 <= n2 that are against a null, as parts of naive ones."""
+def exact_ratios(n1, n2, null, every=1):
+    """P-values of (some) tables with n1 <= n2 that are against a null, and over naive ones."""
     x1, x2, _ = all_tables(n1, n2)
     against = x1 / n1 - x2 / n2 > null + 1e-9
-    x1, x2, one = x1[against], x2[against], np.ones(against.sum())
+    x1, x2 = x1[against][::every], x2[against][::every]
+    one = np.ones_like(x1)
     small = SmallTables.of(Counts(x1, n1 * one, x2, n2 * one))
     p = small.p_value(null * one, np.arange(len(x1)))
     edge = np.concatenate([block.edge for block in small.blocks])
@@ -181,11 +182,11 @@ def test_no_exact_p_value_is_too_small(n1, n2, null):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("n1", [1, 2, 3, 4, 6, 8, 10, 12])
-@pytest.mark.parametrize("n2", [13, 25, 50, 60])
+@pytest.mark.parametrize("n1", [1, 2, 4, 8, 12])
+@pytest.mark.parametrize("n2", [13, 50])
 def test_no_exact_p_value_is_too_small_whatever_the_null(n1, n2):
     for null in (-0.5, -0.3, -0.2, -0.1, -0.02, 0.0, 0.05, 0.2, 0.5):
-        p, ratio = exact_ratios(n1, n2, null)
+        p, ratio = exact_ratios(n1, n2, null, every=7)
         assert (ratio[p > 1e-3] > 0.9975).all()
         assert (ratio[p > 1e-6] > 0.97).all()
 
