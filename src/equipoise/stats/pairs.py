@@ -91,7 +91,7 @@ _RANGE = np.linspace(0.0, np.pi / 2, 6)
 # Peaks that are examined, as parts of the largest p-value so far, and where: as parts of the way
 # between the neighbours of a peak.
 _PROMISING = 0.8
-_ROUNDS = 2
+_ROUNDS = 4
 _BETWEEN = np.arange(1.0, 8.0) / 8.0
 # No parabola between points bends more than that.
 _STEEPEST = 0.7
