@@ -533,3 +533,5 @@ def _kept(frame: "nw.LazyFrame[Any]", name: str) -> "Iterator[nw.LazyFrame[Any]]
         yield nw.from_native(made.query(SOURCE, f"FROM {name}"))
     finally:
         made.query(SOURCE, f"DROP TABLE {name}")
+        # Releases before 2.0 keep the view by which a query calls its relation.
+        made.query(SOURCE, f"DROP VIEW IF EXISTS {SOURCE}")
