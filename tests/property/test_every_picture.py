@@ -1,5 +1,7 @@
 """The picture of every question, on a page and on a phone: nothing covered, nothing missing."""
 
+import json
+import re
 from functools import cache
 
 import numpy as np
@@ -10,6 +12,7 @@ import equipoise as eq
 from equipoise.audits.inequality.questions import InequalityDetails
 from equipoise.plot.intervals import shown_findings
 from equipoise.plot.overview import overview, overview_groups, overview_results
+from equipoise.results.disclosure import without
 from equipoise.results.question import questions
 from equipoise.results.sentences import group_words
 from equipoise.results.wording import question_words
@@ -229,3 +232,26 @@ def test_a_small_group_adds_to_the_index_without_a_bar(pictures):
     assert len(groups) == 4
     assert names[-1] == "1 group of fewer than 30 rows: see the table"
     assert sum((bar.get_gid() or "").startswith("part-") for bar in figure.axes[0].patches) == 6
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_a_group_that_is_withheld_is_in_no_detail_and_in_no_picture(pictures, name):
+    result, _ = pictures(name, "page")
+    groups = frozenset(f.group for f in result.findings if "Upper" in f.group)
+    shown = without(result, groups, 5)
+    told = json.dumps(shown.details.to_dict(), default=str)
+    assert not [group for group in groups if json.dumps(group)[1:-1] in told]
+    drawn(shown, "page")
+
+
+def test_a_withheld_group_is_a_point_in_no_panel_of_effects(pictures):
+    result, whole = pictures("treatment_effects", "page")
+    groups = frozenset(f.group for f in result.findings if "Upper" in f.group)
+
+    def effects(figure):
+        gids = {line.get_gid() for axes in figure.axes for line in axes.lines}
+        return {gid for gid in gids if re.fullmatch(r"effect-\d+", gid or "")}
+
+    assert len(effects(whole)) == len(effects(drawn(without(result, groups, 5), "page"))) + len(
+        groups
+    )

@@ -166,21 +166,31 @@ def _dropped(value: Any, groups: set[str], told: set[str]) -> Any:
 
 def _gives_away(entry: Mapping[str, Any], groups: set[str], told: set[str]) -> bool:
     group = entry.get("group")
-    return group in groups or (group is not None and "n" in entry and group not in told)
+    if not isinstance(group, str):
+        return False
+    return group in groups or ("n" in entry and group not in told)
 
 
 def _shortened(table: Mapping[str, Any], groups: set[str]) -> Mapping[str, Any]:
-    """Leave the groups out of every column of a table whose rows are `categories`."""
-    names = table.get("categories")
+    """Leave the groups out of every column of a table whose rows are `categories` or `group`."""
+    names = table.get("categories", table.get("group"))
     if not isinstance(names, (list, tuple)) or not groups & set(names):
         return table
     kept = [k for k, name in enumerate(names) if name not in groups]
-    return {
-        key: [item[k] for k in kept]
-        if isinstance(item, (list, tuple)) and len(item) == len(names) and key != "columns"
-        else item
-        for key, item in table.items()
-    }
+
+    def cut(item: Any) -> Any:
+        if isinstance(item, (list, tuple)) and len(item) == len(names):
+            return [item[k] for k in kept]
+        if isinstance(item, Mapping) and not any(map(_is_names, item.values())):
+            return {key: cut(column) for key, column in item.items()}
+        return item
+
+    return {key: item if key == "columns" else cut(item) for key, item in table.items()}
+
+
+def _is_names(column: Any) -> bool:
+    """Whether a column names the rows of a table of its own."""
+    return isinstance(column, (list, tuple)) and any(isinstance(item, str) for item in column)
 
 
 @dataclass(frozen=True, slots=True)
