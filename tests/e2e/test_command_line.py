@@ -46,7 +46,8 @@ def test_init_says_what_a_plan_lacks(run, tmp_path):
     done = run("init", "decisions.csv", cwd=tmp_path)
     assert done.returncode == 0
     assert "wrote audit.toml; now complete it as its comments say, then run:" in done.stderr
-    (tmp_path / "people.csv").write_text("F,30,1\nM,40,0\nM,50,1\n" * 20)
+    people = "".join(f"{'FM'[k % 2]},{20 + k},{k // 2 % 2}\n" for k in range(60))
+    (tmp_path / "people.csv").write_text(people)
     done = run("init", "people.csv", "--force", cwd=tmp_path)
     assert done.returncode == 0
     assert "The first line is a row of data, so the columns are called column_1 to" in done.stderr
