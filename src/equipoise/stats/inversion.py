@@ -12,7 +12,7 @@ import numpy as np
 
 from equipoise._typing import FloatArray, IntArray
 
-__all__ = ["GREATER", "LESS", "Bracket", "SignedRoot", "crossing", "invert"]
+__all__ = ["GREATER", "LESS", "Bracket", "SignedRoot", "crossing", "endpoint", "invert"]
 
 GREATER, LESS = 1, -1
 """Which one-sided test a root is for; they differ for discrete exact tests only."""
@@ -69,12 +69,12 @@ def invert(
     [2.02, 3.98]
     """
     return (
-        _endpoint(root, estimate, se, critical, low, GREATER),
-        _endpoint(root, estimate, se, critical, high, LESS),
+        endpoint(root, estimate, se, critical, low, GREATER),
+        endpoint(root, estimate, se, critical, high, LESS),
     )
 
 
-def _endpoint(
+def endpoint(
     root: SignedRoot,
     estimate: FloatArray,
     se: FloatArray,
@@ -82,6 +82,21 @@ def _endpoint(
     limit: FloatArray,
     tail: int,
 ) -> FloatArray:
+    """Find one end of what a test does not reject.
+
+    Parameters
+    ----------
+    root, estimate, se, critical
+        As of `invert`.
+    limit : array of shape (m,)
+        Smallest possible values for the tail "greater", largest ones for "less".
+    tail : {1, -1}
+        "greater" for the lower end, "less" for the upper one.
+
+    Returns
+    -------
+    array of shape (m,)
+    """
     reach = np.abs(estimate - limit)
     result = np.where(np.isfinite(estimate), limit, np.nan)
     which = np.flatnonzero(np.isfinite(estimate) & (reach > 0))

@@ -60,7 +60,7 @@ from scipy import special
 
 from equipoise._typing import Alternative, AnyArray, FloatArray, IntArray, Scale
 from equipoise.stats.binomial import clopper_pearson, deviance, difference_fit, exact_tail
-from equipoise.stats.inversion import GREATER, LESS, invert
+from equipoise.stats.inversion import GREATER, LESS, endpoint
 from equipoise.stats.saddlepoint import FARTHEST, Side, tail_root
 
 __all__ = [
@@ -95,7 +95,7 @@ _ROUNDS = 4
 _BETWEEN = np.arange(1.0, 8.0) / 8.0
 # No parabola between points bends more than that.
 _STEEPEST = 0.7
-# Counts of the enumerated side are padded to one of these.
+# Counts of the enumerated side are padded to one of these, few tables to the last.
 _WIDTHS = (16, EXACT_ROWS)
 # Tables that are computed together.
 _LONGEST_BLOCK = 250
@@ -174,10 +174,12 @@ class SmallTables:
         SmallTables
         """
         rows = np.minimum(counts.n1, counts.n2)
-        width = np.where(rows <= most, np.searchsorted(_WIDTHS, rows), -1)
+        few = np.count_nonzero(rows <= most) <= _LONGEST_BLOCK
+        widths = _WIDTHS[-1:] if few else _WIDTHS
+        width = np.where(rows <= most, np.searchsorted(widths, rows), -1)
         block, place = np.full(len(rows), -1), np.zeros(len(rows), dtype=np.int64)
         blocks: list[_Enumerated] = []
-        for k in range(len(_WIDTHS)):
+        for k in range(len(widths)):
             index = np.flatnonzero(width == k)
             for part in np.split(index, range(_LONGEST_BLOCK, len(index), _LONGEST_BLOCK)):
                 if len(part):
@@ -668,7 +670,7 @@ class Pairs:
     counts: Counts
     scale: Scale
     mid: bool
-    _kept: "tuple[_Tables, _Tables] | None"
+    _kept: "_Tables | None"
 
     @classmethod
     def of(
@@ -702,8 +704,7 @@ class Pairs:
         counts = every.take(first)
         kept = None
         if np.count_nonzero(np.minimum(counts.n1, counts.n2) <= EXACT_ROWS) <= _MOST_KEPT:
-            up, down = (_Tables.of(c, scale, mid=mid) for c in (counts, counts.swapped()))
-            kept = (up, down)
+            kept = _Tables.of(counts, scale, mid=mid)
         return cls(table, counts, scale, mid, kept)
 
     def root(self, null: FloatArray, which: IntArray, tail: int) -> FloatArray:
@@ -789,27 +790,18 @@ class Pairs:
             ends = [part.ends(critical) for part in parts]
             low, high = (np.concatenate(end)[self.table] for end in zip(*ends, strict=True))
             return low, high
-        x1, n1, x2, n2 = self.counts
-        p1, p2 = (x1 + 1.0) / (n1 + 2.0), (x2 + 1.0) / (n2 + 2.0)
-        v1, v2 = p1 * (1.0 - p1) / n1, p2 * (1.0 - p2) / n2
-        if self.scale == "ratio":
-            with np.errstate(divide="ignore", invalid="ignore"):
-                # Without ones in the target the search for the lower end starts far out.
-                estimate = np.where(x2 > 0, x1 * n2 / (n1 * x2), np.where(x1 > 0, 1e9, 0.0))
-            se = np.sqrt(v1 + estimate**2 * v2) / p2
-            least, most = np.zeros_like(x1), np.full_like(x1, np.inf)
-        else:
-            estimate, se = x1 / n1 - x2 / n2, np.sqrt(v1 + v2)
-            least, most = np.full_like(x1, -1.0), np.ones_like(x1)
-        low, high = invert(self._table_root, estimate, se, critical=critical, low=least, high=most)
+        tables, m = self._kept, len(self.counts.x1)
+        estimate, se = _plug_in(tables.counts, self.scale)
+        least = np.full(2 * m, 0.0 if self.scale == "ratio" else -1.0)
+        both = endpoint(
+            lambda null, table, _: tables.root(null, table), estimate, se, critical, least, GREATER
+        )
+        low, high = both[:m], _swapped(both[m:], self.scale)
         if self.scale == "ratio":
             # The root may jump at 1, where the interval is open if 1 is rejected.
-            every, one = np.arange(len(x1)), np.ones(len(x1))
-            above = self._table_root(one, every, GREATER) > critical
-            below = self._table_root(one, every, LESS) < -critical
-            low = np.where(above, np.maximum(low, np.nextafter(1.0, 2.0)), np.fmin(low, one))
-            high = np.where(below, np.minimum(high, np.nextafter(1.0, 0.0)), np.fmax(high, one))
-            high = np.where(x2 > 0, high, np.inf)
+            above, below = np.split(tables.root(np.ones(2 * m), np.arange(2 * m)) > critical, 2)
+            low = np.where(above, np.maximum(low, np.nextafter(1.0, 2.0)), np.fmin(low, 1.0))
+            high = np.where(below, np.minimum(high, np.nextafter(1.0, 0.0)), np.fmax(high, 1.0))
         return low[self.table], high[self.table]
 
     def _table_root(self, null: FloatArray, table: IntArray, tail: int) -> FloatArray:
@@ -820,13 +812,30 @@ class Pairs:
                 some = Pairs.of(*self.counts.take(part), scale=self.scale, mid=self.mid)
                 root[here] = some.root(null[here], table[here] - part[0], tail)
             return root
-        up, down = self._kept
         if tail == GREATER:
-            return up.root(null, table)
-        if self.scale == "difference":
-            return -down.root(-null, table)
-        with np.errstate(divide="ignore"):
-            return -down.root(np.where(null > 0.0, 1.0 / null, np.inf), table)
+            return self._kept.root(null, table)
+        return -self._kept.root(_swapped(null, self.scale), table + len(self.counts.x1))
+
+
+def _swapped(disparity: FloatArray, scale: Scale) -> FloatArray:
+    """A disparity of the samples in the other order."""
+    if scale == "difference":
+        return 0.0 - disparity
+    with np.errstate(divide="ignore"):
+        return np.where(disparity > 0.0, 1.0 / disparity, np.inf)
+
+
+def _plug_in(counts: Counts, scale: Scale) -> tuple[FloatArray, FloatArray]:
+    """Estimates and about their standard errors: where ends of intervals are looked for."""
+    x1, n1, x2, n2 = counts
+    p1, p2 = (x1 + 1.0) / (n1 + 2.0), (x2 + 1.0) / (n2 + 2.0)
+    v1, v2 = p1 * (1.0 - p1) / n1, p2 * (1.0 - p2) / n2
+    if scale == "difference":
+        return x1 / n1 - x2 / n2, np.sqrt(v1 + v2)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # Without ones in the target the search starts far out.
+        estimate = np.where(x2 > 0, x1 * n2 / (n1 * x2), np.where(x1 > 0, 1e9, 0.0))
+    return estimate, np.sqrt(v1 + estimate**2 * v2) / p2
 
 
 def _pieces(tables: int) -> list[IntArray]:
@@ -850,7 +859,10 @@ def _distinct(columns: tuple[FloatArray, ...]) -> tuple[IntArray, IntArray]:
 
 @dataclass(frozen=True, slots=True)
 class _Tables:
-    """Distinct tables and the alternative "greater"; "less" is "greater" with samples swapped."""
+    """Distinct tables and the alternative "greater".
+
+    Each table is here twice, the second time with its samples swapped: "less" is "greater" then.
+    """
 
     counts: Counts
     scale: Scale
@@ -860,6 +872,9 @@ class _Tables:
 
     @classmethod
     def of(cls, counts: Counts, scale: Scale, *, mid: bool) -> "_Tables":
+        counts = Counts(
+            *(np.concatenate(both) for both in zip(counts, counts.swapped(), strict=True))
+        )
         small = SmallTables.of(counts, 0.0 if mid else EXACT_ROWS)
         correction = 0.0 if mid else 0.5
         if scale == "difference":
