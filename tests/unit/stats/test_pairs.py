@@ -390,8 +390,10 @@ def test_size_against_a_large_target_at_many_rates(n1, n2):
 def assert_monotone(n1, n2, nulls, **options):
     for roots in every_root(n1, n2, nulls, **options):
         for root in roots:
-            assert (np.diff(root, axis=0) > -1e-7).all()
-            assert (np.diff(root, axis=1) < 1e-7).all()
+            # P-values below 1e-12 are right to a few per cent only.
+            slack = np.where(np.abs(root) < 7.0, 1e-7, 1e-3)
+            assert (np.diff(root, axis=0) > -slack[1:]).all()
+            assert (np.diff(root, axis=1) < slack[:, 1:]).all()
 
 
 @pytest.mark.parametrize("n", [EXACT_ROWS, EXACT_ROWS + 1])
