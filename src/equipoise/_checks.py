@@ -8,7 +8,7 @@ from typing import Any, get_args
 import numpy as np
 
 from equipoise._typing import FloatArray, Rng
-from equipoise.exceptions import InvalidParameterError
+from equipoise.exceptions import DataError, InvalidParameterError
 
 __all__ = [
     "check_columns",
@@ -21,6 +21,7 @@ __all__ = [
     "check_option",
     "check_rng",
     "nearest",
+    "not_distinct",
     "quoted",
     "shown",
 ]
@@ -115,6 +116,13 @@ def check_columns(name: str, value: object) -> tuple[str, ...]:
     if len(set(columns)) < len(columns):
         raise InvalidParameterError(f"`{name}` names a column twice: {quoted(columns)}.")
     return tuple(columns)
+
+
+def not_distinct(names: Iterable[str]) -> DataError:
+    """Return the error of columns whose names cannot be told apart."""
+    return DataError(
+        f"Column names must be distinct, in lower case too; {quoted(names)} are not. Rename them."
+    )
 
 
 def check_finite(name: str, values: object, *, ndim: int | None = None) -> FloatArray:

@@ -193,7 +193,7 @@ def _rounds(
     replies: dict[int, Any] = dict.fromkeys(range(len(questions)))
     sent: dict[int, list[Sent]] = {k: [] for k in replies}
     held = dict.fromkeys(replies, (0, 0, 0, 0))
-    alike: dict[int, dict[str, list[tuple[str, str]]]] = {k: {} for k in replies}
+    told: dict[int, dict[str, Note]] = {k: {} for k in replies}
     round_number = 0
     while replies:
         needs = {}
@@ -207,7 +207,7 @@ def _rounds(
                     else:
                         needs[k] = questions[k].send(reply)
                 except StopIteration as stop:
-                    results[k] = _with_queries(stop.value, [*sent[k], *queries], held[k], alike[k])
+                    results[k] = _with_queries(stop.value, [*sent[k], *queries], held[k], told[k])
                 except EquipoiseError as error:
                     results[k] = error
             sent[k] += queries
@@ -219,21 +219,36 @@ def _rounds(
                 sums = part.sums if isinstance(part, Rows) else part
                 sent[k] += sums.table.sent.get(sums, ())
                 held[k] = (*sums.table.withheld, sums.table.sites)
-                alike[k] |= _look_alike(sums)
+                told[k] |= _label_notes(sums)
         round_number += 1
     return [results[k] for k in range(len(questions))]
 
 
-def _look_alike(sums: Sums) -> dict[str, list[tuple[str, str]]]:
-    """Return the group columns of which labels look alike, and these labels."""
+def _label_notes(sums: Sums) -> dict[str, Note]:
+    """Return what is odd about the labels of the group columns, by note and column."""
     cells = sums.table.answers.get(sums) or sums.table.kept(sums)
     if not isinstance(cells, CellMoments):
         return {}
-    return {
-        column: pairs
-        for column, labels in zip(cells.columns, cells.labels, strict=True)
-        if column in sums.table.roles.group and (pairs := look_alike(labels.tolist()))
-    }
+    notes = {}
+    for column, array in zip(cells.columns, cells.labels, strict=True):
+        if column not in sums.table.roles.group:
+            continue
+        labels = array.tolist()
+        if pairs := look_alike(labels):
+            notes[f"alike {column}"] = _alike_note(column, pairs)
+        if any(label.strip().lower() == column.strip().lower() for label in labels):
+            notes[f"own {column}"] = _own_name_note(column)
+    return notes
+
+
+def _own_name_note(column: str) -> Note:
+    """Say that a row has the name of its column where a label is expected."""
+    return Note(
+        code="name-among-labels",
+        message=f"{column!r} is the name of a column and one of its labels. If the first row of a"
+        " csv file was read as names, say `header = false`; if lines of names stand among the"
+        " rows, delete them.",
+    )
 
 
 def _alike_note(column: str, pairs: Sequence[tuple[str, str]]) -> Note:
@@ -253,7 +268,7 @@ def _with_queries(
     result: Any,
     sent: Iterable[Sent],
     held: tuple[int, int, int, int],
-    alike: Mapping[str, Sequence[tuple[str, str]]],
+    told: Mapping[str, Note],
 ) -> Any:
     """Keep with a result the queries behind it; say what of its rows and labels is to be known."""
     if not isinstance(result, AuditResult):
@@ -267,7 +282,7 @@ def _with_queries(
         for query in sent
         if query.rows
     )
-    notes += tuple(_alike_note(column, pairs) for column, pairs in alike.items())
+    notes += tuple(told.values())
     cells, rows, limit, sites = held
     if cells:
         notes += (

@@ -135,8 +135,8 @@ class Audit:
         if not isinstance(effect_pred, (str, Mapping, type(None))):
             from equipoise.data.arms import PREDICTED, with_effects
 
-            names = (features,) if isinstance(features, str) else tuple(features or ())
-            data, effect_pred = with_effects(data, effect_pred, names), PREDICTED
+            used = (features,) if isinstance(features, str) else tuple(features or ())
+            data, effect_pred = with_effects(data, effect_pred, used), PREDICTED
         roles = Roles(
             group=group,  # type: ignore[arg-type]
             y_true=y_true,

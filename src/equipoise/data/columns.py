@@ -239,7 +239,8 @@ class RoleColumns:
         if not isinstance(column, str) or column not in self.schema:
             made_up = self.source is not None and not self.roles.names and FIRST in self.schema
             why = (
-                " The file has no line of names: give them in `names`, or write one above the rows."
+                " The file has no line of names: give them in `names`, or write one above the rows;"
+                " say `header = true` if its first line is one."
             )
             raise ColumnNotFoundError(
                 f"Column {column!r} not found.{nearest(str(column), self.schema)}"

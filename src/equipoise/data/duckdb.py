@@ -1,6 +1,7 @@
 """The embedded engine: DuckDB connections and files."""
 
 import atexit
+import csv
 import gzip
 import io
 import os
@@ -8,22 +9,24 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, reduce
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
 from urllib.parse import unquote
 
-from equipoise._checks import shown
+from equipoise._checks import not_distinct, shown
 from equipoise.data.fingerprint import sources
 from equipoise.data.layout import LINES, Layout, find_layout
 from equipoise.data.query import engine_error, reason
-from equipoise.exceptions import DataError, ResourceError
+from equipoise.exceptions import DataError, InvalidParameterError, ResourceError
 
 __all__ = [
     "CsvWords",
+    "check_no_words",
     "check_one_schema",
     "connection",
     "csv_dialect",
@@ -31,7 +34,6 @@ __all__ = [
     "cut_words",
     "from_arrow",
     "read",
-    "repeated_names",
     "resolve",
 ]
 
@@ -237,7 +239,7 @@ def _are_cut(spans: Any) -> bool:
     return False
 
 
-def read(path: str, *, words: CsvWords | None = None) -> Any:
+def read(path: str, *, words: CsvWords | None = None, used: Collection[str] = ()) -> Any:
     """Return a relation over a csv or parquet file, a folder of parquet files, or a glob.
 
     Parameters
@@ -247,40 +249,101 @@ def read(path: str, *, words: CsvWords | None = None) -> Any:
     words : CsvWords, optional
         What words of a csv file mean; by default those of `NULL_WORDS` mean "missing" in every
         column, and truth values are whatever looks like them.
+    used : collection of str
+        Columns that must be told apart from all others.
 
     Returns
     -------
     duckdb.DuckDBPyRelation
     """
-    import duckdb
+    return _opened(path, words, used)[0]
 
+
+def _opened(
+    path: str, words: CsvWords | None, used: Collection[str]
+) -> tuple[Any, list[str], Layout]:
+    """Return a relation over a path, its files, and how they are read if they are csv."""
     files, kind = resolve(path)
     if any(os.path.getsize(file) == 0 for file in files):  # noqa: PTH202
         raise DataError(f"Cannot read {shown(path)}: the file is empty.")
-    reader = connection(*files)
-    try:
-        if kind == "parquet":
-            check_one_schema(reader, files, path)
-            # Folders named like ``race=Black`` are a column, as they are for Spark.
-            hive = any("=" in file for file in files)
-            relation = reader.read_parquet(files, hive_partitioning=hive)
-            if hive:
-                _check_folders(reader, files, path)
+    layout = Layout()
+    with _read_errors(path):
+        if kind == "csv":
+            layout = csv_layout(files, path, words)
+            if layout.runs:
+                files = list(map(_single_blanks, files))
         else:
-            relation = _read_csv(reader, files, path, words)
+            check_no_words(words, f"{shown(path)} is parquet")
+        reader = connection(*files)
+        if kind == "csv":
+            relation = _read_csv(reader, files, path, words, layout)
+        else:
+            relation = _read_parquet(reader, files, path)
         # Binding reads only headers; one row shows corrupt files before an audit is under way.
         relation.limit(1).to_arrow_table()
+    if kind == "csv":
+        _check_names(relation.columns, files[0], path)
+        if again := _repeated_names(reader, files, layout, relation.columns, used):
+            raise not_distinct(again)
+    return relation, files, layout
+
+
+@contextmanager
+def _read_errors(path: str) -> Iterator[None]:
+    """Say in one line of ours why a path cannot be read."""
+    import duckdb
+
+    try:
+        yield
     except duckdb.OutOfMemoryException as error:
         raise engine_error(error) from error
     except duckdb.Error as error:
         raise DataError(f"Cannot read {shown(path)}: {_explained(error)}") from error
     except UnicodeDecodeError as error:
         raise DataError(f"Cannot read {shown(path)}: {NOT_TEXT}") from error
-    except OSError as error:
+    except (OSError, csv.Error) as error:
         raise DataError(f"Cannot read {shown(path)}: {reason(error)}") from error
-    if kind == "csv":
-        _check_names(relation.columns, files[0], path)
+
+
+def _read_parquet(reader: Any, files: list[str], path: str) -> Any:
+    check_one_schema(reader, files, path)
+    # Folders named like ``race=Black`` are a column, as they are for Spark.
+    hive = any("=" in file for file in files)
+    relation = reader.read_parquet(files, hive_partitioning=hive)
+    if hive:
+        _check_folders(reader, files, path)
     return relation
+
+
+def check_no_words(words: CsvWords | None, what: str) -> None:
+    """Raise if something is said of the first line of a table that has none."""
+    given = {} if words is None else {"names": words.names or None, "header": words.header}
+    for option, value in given.items():
+        if value is not None:
+            raise InvalidParameterError(
+                f"`{option}` is about the first line of a csv file; {what}, and has the names of"
+                f" its columns. Leave `{option}` out, or rename the columns."
+            )
+
+
+def _single_blanks(file: str) -> str:
+    """Copy a csv file of runs of blanks with single ones, which DuckDB can read.
+
+    The copy is in a private folder that goes with this process.
+    """
+    import pyarrow as pa
+
+    copy = Path(_spill_folder(os.environ.get("EQUIPOISE_TEMP")), f"{token_hex(8)}.txt")
+    with (
+        pa.input_stream(file, compression="detect") as stream,
+        io.TextIOWrapper(stream, encoding="utf-8-sig", newline="") as lines,
+        copy.open("w", encoding="utf-8", newline="") as single,
+    ):
+        ends = (f"{line.rstrip()}\n" for line in lines)
+        rows = csv.reader(ends, delimiter=" ", skipinitialspace=True)
+        written = csv.writer(single, delimiter=" ", lineterminator="\n")
+        written.writerows(row for row in rows if row)
+    return str(copy)
 
 
 def _check_names(names: Sequence[str], file: str, path: str) -> None:
@@ -295,22 +358,28 @@ def _check_names(names: Sequence[str], file: str, path: str) -> None:
             raise DataError(f"Cannot read {shown(path)}: {uneven}.")
         raise DataError(
             f"{shown(path)} has a single column {shown(names[0])}; the delimiter must be"
-            " a comma, a tab, a semicolon, a bar or one blank."
+            " a comma, a tab, a semicolon, a bar, or blanks that are in every line."
         )
 
 
-def _read_csv(reader: Any, files: list[str], path: str, words: CsvWords | None) -> Any:
-    layout = csv_layout(files, path, words)
+def _read_csv(
+    reader: Any, files: list[str], path: str, words: CsvWords | None, layout: Layout
+) -> Any:
+    if words is not None and words.names:
+        _check_own_names(reader, files, path, layout)
     headers = csv_headers(reader, files, layout)
     # Else files whose lines end otherwise than those of the first are not read, without a word.
     by_name = len(files) > 1
     _check_headers(headers, path)
     marks = _marks(layout)
+    text = reader.read_csv(files, na_values=[""], union_by_name=by_name, all_varchar=True, **marks)
     relation = reader.read_csv(files, na_values=NULL_WORDS, union_by_name=by_name, **marks)
+    if relation.columns != text.columns:
+        # A name such as "NA" is none to a reader for which that word is missing.
+        relation = _under_names(reader, headers, text.columns, marks)
     if words is None:
         return _without_blanks(relation, layout)
     # The reader knows one list of words for all columns: read text, and cast what is not.
-    text = reader.read_csv(files, na_values=[""], union_by_name=by_name, all_varchar=True, **marks)
     relation, text = _without_blanks(relation, layout), _without_blanks(text, layout)
     found = dict(zip(relation.columns, map(str, relation.types), strict=True))
     types = words.types(found, text.limit(LOOKED_AT))
@@ -340,6 +409,21 @@ def _read_csv(reader: Any, files: list[str], path: str, words: CsvWords | None) 
             column = f"{cast} AS {column}"
         columns.append(column)
     return text.project(", ".join(columns))
+
+
+def _under_names(
+    reader: Any, headers: Mapping[str, list[str]], names: Sequence[str], marks: Mapping[str, Any]
+) -> Any:
+    """Read csv files that have the same columns, by the names that these have as text."""
+    chosen = ", ".join(map(_quoted, names))
+    relations = [
+        reader.read_csv(file, na_values=NULL_WORDS, **marks | {"names": header or names})
+        for file, header in headers.items()
+    ]
+    return reduce(
+        lambda first, second: first.union(second),
+        [relation.project(chosen) for relation in relations],
+    )
 
 
 def _all_seen(files: Sequence[str], relation: Any) -> bool:
@@ -387,12 +471,11 @@ def csv_layout(files: Sequence[str], path: str, words: CsvWords | None = None) -
     Raises
     ------
     DataError
-        If some files have a line of names and others have none, or `words` has other names than
-        there are columns.
+        If some files have a line of names and others have none, or names were given and the first
+        line seems to have some too.
     """
     words = words or CsvWords()
-    header = False if words.names and words.header is None else words.header
-    found = {file: _layout_of(file, header) for file in files}
+    found = {file: _layout_of(file, words.header) for file in files}
     first, *others = found.values()
     for file, other in zip(files[1:], others, strict=True):
         if bool(other.names) != bool(first.names):
@@ -402,9 +485,11 @@ def csv_layout(files: Sequence[str], path: str, words: CsvWords | None = None) -
                 f" {Path(unknown).name!r} has none. Write one into each, or say `header = true` or"
                 " `false` if they do not differ."
             )
-    if words.names and first.names and len(words.names) != len(first.names):
+    if words.names and words.header is None and not first.names:
         raise DataError(
-            f"`names` has {len(words.names)} names; {shown(path)} has {len(first.names)} columns."
+            f"`names` are given, and the first line of {shown(path)} may have names too. Say"
+            " `header = true` if they take the place of those, `header = false` if that line is a"
+            " row of data."
         )
     return replace(first, names=words.names or first.names, named=not first.names)
 
@@ -425,7 +510,7 @@ def _layout_of(file: str, header: bool | None) -> Layout:
         missing=frozenset({*NULL_WORDS, "?"}),
         header=header,
     )
-    return replace(layout, **marks)
+    return layout if layout.runs else replace(layout, **marks)
 
 
 def _separator_and_marks(file: str) -> tuple[str, dict[str, Any]]:
@@ -512,8 +597,25 @@ def csv_headers(reader: Any, files: list[str], layout: Layout) -> dict[str, list
     return {file: reader.read_csv(file, **_marks(layout)).columns for file in files}
 
 
-def repeated_names(
-    path: str, names: Sequence[str], used: Collection[str], words: CsvWords | None
+def _check_own_names(reader: Any, files: list[str], path: str, layout: Layout) -> None:
+    """Raise unless names that were given can take the place of those of the files."""
+    marks = _marks(replace(layout, names=()))
+    headers = [reader.read_csv(file, **marks).columns for file in files]
+    for file, header in zip(files, headers, strict=True):
+        if len(header) != len(layout.names):
+            raise DataError(
+                f"`names` has {len(layout.names)} names; {shown(file)} has {len(header)} columns."
+                " Name each, in the order of the file."
+            )
+        if layout.named and header != headers[0]:
+            raise DataError(
+                f"`names` go by position, and the files of {shown(path)} have different first"
+                " lines. Leave `names` out, or write the same line into each."
+            )
+
+
+def _repeated_names(
+    reader: Any, files: list[str], layout: Layout, names: Sequence[str], used: Collection[str]
 ) -> list[str]:
     """Return those used names, in lower case, that stand for columns of a csv file which differ.
 
@@ -523,13 +625,9 @@ def repeated_names(
     """
     known = {name.lower() for name in names}
     twins = [re.fullmatch(r"(.+)_\d+", name.lower()) for name in names]
-    files, kind = resolve(path)
-    if kind == "parquet" or not any(twin and twin[1] in known for twin in twins):
+    if layout.names or not any(twin and twin[1] in known for twin in twins):
         return []
-    layout = csv_layout(files, path, words)
-    if layout.names:
-        return []
-    reader, marks = connection(files[0]), _marks(layout)
+    marks = _marks(layout)
     first_line = reader.read_csv(files[0], all_varchar=True, **marks | {"header": False})
     (header,) = first_line.limit(1).fetchall()
     columns: dict[str, list[str]] = {}
@@ -606,21 +704,22 @@ def _listed(columns: set[str]) -> str:
     return ", ".join(sorted(columns)) or "nothing else"
 
 
-def csv_dialect(path: str, words: CsvWords | None) -> tuple[Layout, dict[str, str], dict[str, str]]:
+def csv_dialect(
+    path: str, words: CsvWords | None, used: Collection[str]
+) -> tuple[Layout, dict[str, str], dict[str, str]]:
     """Return how a csv file is read, the types of its columns, and when Spark would cut a field.
 
     The conditions are SQL of Spark about columns of text.
     """
-    relation = read(path, words=words)
+    relation, files, layout = _opened(path, words, used)
     types = dict(zip(relation.columns, map(str, relation.types), strict=True))
-    files, _ = resolve(path)
     cuts: dict[str, str] = {}
     if words is not None and not _all_seen(files, relation):
         cuts = {
             name: _is_cut(f"`{name}`", kind, is_truth=name in words.truths, matches="regexp_like")
             for name, kind in types.items()
         }
-    return csv_layout(files, path, words), types, cuts
+    return layout, types, cuts
 
 
 def resolve(path: str) -> tuple[list[str], str]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
 
-from equipoise._checks import quoted
+from equipoise._checks import not_distinct
 from equipoise._names import printable
 from equipoise.exceptions import DataError, InvalidParameterError
 
@@ -48,6 +48,10 @@ def open_frame(
     """
     if isinstance(data, (str, os.PathLike)):
         return _open_path(os.fspath(data), engine, used, words)
+    if words is not None:
+        from equipoise.data.duckdb import check_no_words
+
+        check_no_words(words, "this table is no file")
     if isinstance(data, Mapping):
         return _from_arrow(_arrow_of_mapping(data), used)
     if not hasattr(data, "collect_schema"):
@@ -129,12 +133,8 @@ def _open_path(
     if engine == "spark":
         from equipoise.data import spark
 
-        native = spark.read(path, words=words)
-    else:
-        native = duckdb.read(path, words=words)
-    if "://" not in path and (again := duckdb.repeated_names(path, native.columns, used, words)):
-        raise _not_distinct(again)
-    return _of_spark(_lazy(native), used) if engine == "spark" else _lazy(native)
+        return _of_spark(_lazy(spark.read(path, words=words, used=used)), used)
+    return _lazy(duckdb.read(path, words=words, used=used))
 
 
 def _from_arrow(table: Any, used: Sequence[str]) -> "nw.LazyFrame[Any]":
@@ -228,14 +228,8 @@ def _check_distinct(names: Sequence[Any], used: Sequence[str]) -> list[str]:
     alike = sorted({text for text in texts if folded[text.lower()] > 1})
     wanted = {name.lower() for name in used if isinstance(name, str)}
     if len(set(texts)) < len(texts) or any(text.lower() in wanted for text in alike):
-        raise _not_distinct(alike)
+        raise not_distinct(alike)
     return alike
-
-
-def _not_distinct(alike: Sequence[str]) -> DataError:
-    return DataError(
-        f"Column names must be distinct, in lower case too; {quoted(alike)} are not. Rename them."
-    )
 
 
 def _one_line(error: Exception) -> str:

@@ -46,6 +46,8 @@ class Layout:
         Around a field: the double quote, or empty where a file has one that is never closed.
     escape : str
         Before a quote inside quotes: another one, or a backslash.
+    runs : bool
+        Whether several blanks separate as one does, and may stand at the ends of a line.
     skipped : tuple of str
         Lines above the table, which are neither names nor data.
     """
@@ -56,6 +58,7 @@ class Layout:
     spaced: bool = False
     quote: str = '"'
     escape: str = '"'
+    runs: bool = False
     skipped: tuple[str, ...] = ()
 
 
@@ -79,8 +82,8 @@ def find_layout(
     lines : sequence of str
         The first ones of the file.
     separator : str
-        What a reader took for it; a blank takes its place where no line has it, and every line the
-        same number of blanks.
+        What a reader took for it; blanks take its place where no line has it, and every line the
+        same number of words.
     missing : collection of str
         Words for missing values.
     header : bool, optional
@@ -90,14 +93,15 @@ def find_layout(
     -------
     Layout
     """
-    rows = _cells(lines, separator)
-    if max(map(len, rows), default=1) == 1:
-        apart = _cells(lines, " ")
-        if len({*map(len, apart)}) == 1 and len(apart[0]) > 1:
-            separator, rows = " ", apart
+    rows, runs = _cells(lines, separator), False
+    if separator == " " or max(map(len, rows), default=1) == 1:
+        ends = [f"{line.rstrip()}\n" for line in lines]
+        single, words = _cells(lines, " "), _cells(ends, " ", runs=True)
+        if len({*map(len, words)}) == 1 and len(words[0]) > 1:
+            separator, lines, rows, runs = " ", ends, words, words != single
     width = Counter(map(len, rows)).most_common(1)[0][0] if rows else 1
-    above = _above(lines, separator, width)
-    first, *others = _cells(lines[above:], separator) or [[]]
+    above = 0 if runs else _above(lines, separator, width)
+    first, *others = _cells(lines[above:], separator, runs=runs) or [[]]
     if header is None:
         alike = [row for row in others if len(row) == width]
         header = width == 1 or len(first) != width or not _is_data(first, alike, missing)
@@ -105,13 +109,15 @@ def find_layout(
         names=() if header else tuple(FIRST.replace("1", str(k)) for k in range(1, width + 1)),
         named=header,
         separator=separator,
+        runs=runs,
         spaced=separator != " " and width > 1 and _is_spaced(lines[above:], separator),
         skipped=tuple(line.strip() for line in lines[:above]),
     )
 
 
-def _cells(lines: Sequence[str], separator: str) -> list[list[str]]:
-    return [row for _, row in _records(lines, separator, blanks=separator == " ") if row]
+def _cells(lines: Sequence[str], separator: str, *, runs: bool = False) -> list[list[str]]:
+    blanks = separator == " " and not runs
+    return [row for _, row in _records(lines, separator, blanks=blanks) if row]
 
 
 def _records(

@@ -24,6 +24,7 @@ from equipoise.data.duckdb import (
     CSV_ENDINGS,
     NULL_WORDS,
     CsvWords,
+    check_no_words,
     check_one_schema,
     connection,
     csv_dialect,
@@ -99,7 +100,7 @@ def session() -> Any:
         ) from error
 
 
-def read(path: str, *, words: CsvWords | None = None) -> Any:
+def read(path: str, *, words: CsvWords | None = None, used: Collection[str] = ()) -> Any:
     """Return a Spark DataFrame over a csv or parquet path, with the columns DuckDB would give.
 
     Parameters
@@ -108,6 +109,8 @@ def read(path: str, *, words: CsvWords | None = None) -> Any:
         What to read.
     words : CsvWords, optional
         As in `equipoise.data.duckdb.read`.
+    used : collection of str
+        As there.
 
     Returns
     -------
@@ -118,7 +121,10 @@ def read(path: str, *, words: CsvWords | None = None) -> Any:
 
     try:
         if path.lower().endswith(CSV_ENDINGS):
-            return _remote_csv(spark, path, words) if "://" in path else _csv(spark, path, words)
+            if "://" in path:
+                return _remote_csv(spark, path, words)
+            return _csv(spark, path, words, used)
+        check_no_words(words, f"{shown(path)} is parquet")
         return _parquet(spark, path)
     except PySparkException as error:
         raise DataError(f"Spark cannot read {shown(path)}: {reason(error)}") from error
@@ -139,11 +145,16 @@ def _parquet(spark: Any, path: str) -> Any:
     return spark.read.option("recursiveFileLookup", nested).parquet(path)
 
 
-def _csv(spark: Any, path: str, words: CsvWords | None) -> Any:
+def _csv(spark: Any, path: str, words: CsvWords | None, used: Collection[str]) -> Any:
     """Read text, turn the words for "missing" into nulls, and cast to the types DuckDB found."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    layout, types, cuts = csv_dialect(path, words)
+    layout, types, cuts = csv_dialect(path, words, used)
+    if layout.runs:
+        raise DataError(
+            f"Spark cannot read runs of blanks between fields, as {shown(path)} has. Write single"
+            " ones, `awk '{$1 = $1} 1' OLD > NEW`, or read it with engine \"duckdb\"."
+        )
     if layout.skipped:
         raise DataError(
             f"Spark cannot skip lines above a table, and {shown(path)} starts with"

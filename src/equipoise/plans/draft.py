@@ -579,7 +579,8 @@ def _no_header(columns: Sequence[ColumnProfile], layout: Layout) -> str:
         return (
             f"The first line is a row of data, so the columns are called {layout.names[0]} to"
             f" {layout.names[-1]}. Write their names into `names` and use them below, or write a"
-            " line of names above the file and run `equipoise init` again."
+            " line of names above the file and run `equipoise init` again; if the first line has"
+            " them after all, delete `names` and write `header = true`."
         )
     names = [column.name for column in columns]
     # Of two columns of one name a reader calls the second name_1.

@@ -4,12 +4,14 @@ import csv
 import gzip
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from equipoise import Audit
 from equipoise.data.duckdb import NULL_WORDS, CsvWords, read
 from equipoise.data.layout import Layout, find_layout
-from equipoise.data.profile import read_layout
+from equipoise.data.profile import profile, read_layout
 from equipoise.exceptions import ColumnNotFoundError, DataError, InvalidParameterError
 
 ROWS = [f"{age},{race},{sex},{paid}" for age, race, sex, paid in [
@@ -88,6 +90,14 @@ def test_blanks_separate_where_nothing_else_does():
     assert layout("a b", "c d e").separator == ","
 
 
+def test_runs_of_blanks_separate_where_single_ones_do_not():
+    found = layout("  1   F  0 ", "12   M  1", " 3 F 1   ", "4 F 0")
+    assert (found.separator, found.runs, len(found.names)) == (" ", True, 3)
+    assert layout("sex  paid", *["F     1", "M     0"] * 3).named
+    assert not layout("1 F 0", "2 M 1").runs
+    assert not layout("a text", "of  several words", "in lines").runs
+
+
 def test_a_blank_behind_every_separator_belongs_to_no_field():
     assert layout("sex, hired", 'F, "no, later"', "M, yes").spaced
     assert not layout("sex, hired", "F,no").spaced
@@ -143,6 +153,127 @@ def test_a_guess_can_be_overruled(tmp_path):
     assert len(read(path, words=CsvWords(header=True)).fetchall()) == 5
     named = write(tmp_path, "age,race,sex,income", *ROWS, name="named.csv")
     assert len(read(named, words=CsvWords(header=False)).fetchall()) == 7
+
+
+@pytest.mark.parametrize("header", [None, True, False])
+@pytest.mark.parametrize("given", [2, 5])
+def test_names_are_as_many_as_columns(tmp_path, header, given):
+    path = write(tmp_path, *ROWS)
+    with pytest.raises(DataError, match=rf"`names` has {given} names; .*t.csv' has 4 columns"):
+        Audit(path, group="a", names=list("abcde")[:given], header=header)
+
+
+def test_names_for_a_file_that_may_have_its_own_ask_which_it_is(tmp_path):
+    path = write(tmp_path, "age,race,sex,income", *ROWS)
+    asked = {"group": "r", "y_true": "i", "positive": ">50K", "names": ["a", "r", "s", "i"]}
+    with pytest.raises(DataError, match="Say `header = true` if they take the place of those"):
+        Audit(path, **asked)
+    assert Audit(path, **asked, header=True).disparity("outcome_rate").n == 6
+    assert Audit(path, **asked, header=False).disparity("outcome_rate").n == 7
+
+
+def test_names_go_by_position_in_every_file(tmp_path):
+    write(tmp_path, "sex,paid", "F,1", "M,0", name="a.csv")
+    write(tmp_path, "paid,sex", "1,F", "0,M", name="b.csv")
+    with pytest.raises(
+        DataError, match=r"go by position, and the files of .* have different first"
+    ):
+        read(str(tmp_path / "*.csv"), words=CsvWords(names=("s", "p"), header=True))
+    write(tmp_path, "sex,paid", "F,1", "M,1", name="b.csv")
+    both = read(str(tmp_path / "*.csv"), words=CsvWords(names=("s", "p"), header=True))
+    assert both.columns == ["s", "p"]
+    assert len(both.fetchall()) == 4
+
+
+@pytest.mark.parametrize("option", [{"names": ["g", "p"]}, {"header": True}, {"header": False}])
+def test_names_are_about_csv_files_alone(tmp_path, option):
+    rows = pa.table({"g": ["a", "b"] * 9, "p": [0, 1, 1] * 6})
+    path = str(tmp_path / "t.parquet")
+    parquet.write_table(rows, path)
+    (name,) = option
+    for data, what in ((rows, "this table is no file"), (path, "t.parquet' is parquet")):
+        with pytest.raises(InvalidParameterError, match=f"`{name}` is about .*{what}"):
+            Audit(data, group="g", y_pred="p", **option)
+
+
+def test_further_questions_about_a_file_with_own_names_are_asked(tmp_path):
+    rows = [f"{'FM'[k % 2]},{k % 3 % 2},{k % 7 / 7:.3f}" for k in range(400)]
+    audit = Audit(write(tmp_path, *rows), group="g", y_true="y", y_score="s", names=["g", "y", "s"])
+    assert audit.predictive_parity(y_true=["y"], y_score=["s"]).n == 400
+
+
+MISSING_NAMES = ["NA", "N/A", "NaN", "nan", "NULL", "null", "None", "none", "Na"]
+
+
+@pytest.mark.parametrize("name", MISSING_NAMES)
+def test_a_column_may_be_called_like_a_missing_value(tmp_path, name):
+    rows = ["F,1,NA", "M,0,2", "F,0,3", "M,1,4"]
+    path = write(tmp_path, f"{name},paid,age", *rows * 5)
+    assert read(path).columns == [name, "paid", "age"]
+    for roles in ({"group": name, "y_true": "paid"}, {"group": "paid", "y_true": name}):
+        audit = Audit(path, **roles, positive="F" if roles["y_true"] == name else 1)
+        assert audit.disparity("outcome_rate").n == 20
+    assert [column.name for column in profile(path)] == [name, "paid", "age"]
+
+
+def test_files_with_such_a_name_are_read_by_name(tmp_path):
+    write(tmp_path, "NA,paid", "F,1", "M,0", "F,1", name="a.csv")
+    write(tmp_path, "paid,NA", "1,M", "0,M", name="b.csv")
+    relation = read(str(tmp_path / "*.csv"))
+    assert relation.columns == ["NA", "paid"]
+    assert sorted(relation.fetchall()) == [("F", 1), ("F", 1), ("M", 0), ("M", 0), ("M", 1)]
+
+
+@pytest.mark.parametrize("name", ["t.txt", "t.csv.gz"])
+@pytest.mark.parametrize("mark", ['"', ""])
+def test_runs_of_blanks_are_read(tmp_path, name, mark):
+    rows = [f"  {sex:8}{k}   {mark}{place}{mark}  " for k, (sex, place) in enumerate(
+        zip(["male", "female"] * 6, ["Bern"] * 6 + ["Rome"] * 6, strict=True))]  # fmt: skip
+    path = write(tmp_path, "sex      k  place", *rows, name=name)
+    relation = read(path)
+    assert relation.columns == ["sex", "k", "place"]
+    assert relation.fetchall()[:2] == [("male", 0, "Bern"), ("female", 1, "Bern")]
+    assert len(relation.fetchall()) == 12
+    assert read_layout(path).runs
+
+
+def test_quotes_between_runs_of_blanks(tmp_path):
+    quoted = ['"a b"   1', "c    0", '"d ""e"""  1'] * 3
+    rows = read(write(tmp_path, "a_name  n", *quoted)).fetchall()
+    assert rows[:3] == [("a b", 1), ("c", 0), ('d "e"', 1)]
+    lone = ['5"   1', "c    0", "d  1"] * 3
+    assert read(write(tmp_path, "size  n", *lone)).fetchall()[:2] == [('5"', 1), ("c", 0)]
+
+
+def test_what_is_wrong_with_a_file_of_runs_of_blanks_is_said(tmp_path):
+    path = tmp_path / "t.txt"
+    path.write_bytes(b"a    1\n" * 1000 + b"\xe9   2\n")
+    with pytest.raises(DataError, match="not UTF-8 text"):
+        read(str(path))
+
+
+def test_the_first_lines_are_looked_at_once(tmp_path, monkeypatch):
+    seen = []
+    monkeypatch.setattr(
+        "equipoise.data.duckdb.find_layout",
+        lambda lines, **known: seen.append(lines) or find_layout(lines, **known),
+    )
+    Audit(write(tmp_path, "g,g,p", "a,a,1", "b,b,0"), group="g", y_pred="p")
+    assert len(seen) == 1
+
+
+@pytest.mark.parametrize(
+    ("lines", "columns"),
+    [(["F,1", "M,0"], {"F"}), (["sex,paid", "F,1", "sex,0", "M,1"], {"sex"}), (["g", "a"], set())],
+)
+def test_a_label_that_is_the_name_of_its_column_has_a_note(tmp_path, lines, columns):
+    first, *rows = lines
+    group, *_ = first.split(",")
+    labels = [row.split(",")[0] for row in rows] + list(columns)
+    table = {group: labels * 40, "p": [0, 1, 1, 0] * 10 * len(labels)}
+    result = Audit(table, group=group, y_pred="p").disparity("selection_rate")
+    notes = [note.message for note in result.notes if note.code == "name-among-labels"]
+    assert [message.split()[0] for message in notes] == [f"'{name}'" for name in columns]
 
 
 def test_who_asks_for_a_column_of_a_file_without_names_is_told_why(tmp_path):
@@ -223,6 +354,17 @@ def test_spark_reads_the_same_layouts(tmp_path):
     titled = write(tmp_path, "a title", *ROWS, name="titled.csv")
     with pytest.raises(DataError, match="Spark cannot skip lines above a table"):
         Audit(titled, **asked, names=names, engine="spark")
+
+
+@pytest.mark.spark
+def test_spark_refuses_what_it_cannot_read(tmp_path):
+    path = write(tmp_path, *["F   1", "M   0"] * 5)
+    with pytest.raises(DataError, match=r"runs of blanks .* `awk"):
+        Audit(path, group="column_1", y_true="column_2", engine="spark")
+    rows = pa.table({"g": ["a", "b"], "p": [0, 1]})
+    parquet.write_table(rows, tmp_path / "t.parquet")
+    with pytest.raises(InvalidParameterError, match="`names` is about the first line"):
+        Audit(str(tmp_path / "t.parquet"), group="g", names=["g", "p"], engine="spark")
 
 
 @pytest.mark.spark

@@ -286,7 +286,8 @@ def composite(
     named = {_sum_name(columns, w): _weighted_sum(columns, w) for columns in (outcomes, scores)}
     frame = table.frame.with_columns(**named)
     first, second = named
-    return Table(frame.to_native(), replace(table.roles, y_true=first, y_score=second))
+    roles = replace(table.roles, y_true=first, y_score=second, names=(), header=None)
+    return Table(frame.to_native(), roles)
 
 
 def _sum_name(columns: Sequence[str], weights: FloatArray) -> str:
