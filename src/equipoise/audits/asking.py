@@ -56,6 +56,7 @@ def question_method(
     def worded(*args: _Options.args, **options: _Options.kwargs) -> Asking[_Result]:
         audit: Any = args[0]
         check_open(audit.table.frame)
+        audit.table.check_favourable()
         try:
             result = yield from question(*args, **options)
         except NotInCellsError as error:
@@ -76,7 +77,6 @@ def _in_words(result: _Result, audit: Any) -> _Result:
     """Give a result the words of the columns of its table."""
     if not isinstance(result, AuditResult):
         return result
-    audit.table.check_favourable()
     metrics = dict.fromkeys(finding.estimand.metric for finding in result.findings)
     notes = result.notes
     if audit.table.roles.strata is not None and not (

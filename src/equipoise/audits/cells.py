@@ -105,7 +105,7 @@ def cells(
         )
         answers = _answers(view, names, asked, whole=questions is not None)
     written = Cells(
-        roles=table.roles,
+        roles=table.roles.without_file(),
         kinds=kinds_of(table, _columns(table, asked)),
         metrics=names,
         questions=tuple(dict.fromkeys(name for name, _ in asked)),

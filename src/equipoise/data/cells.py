@@ -349,7 +349,7 @@ def _cells_of(record: Mapping[str, Any], rows: list[dict[str, Any]]) -> Cells:
         answers[one["name"]] = _moments(one, own)
     roles = record["roles"]
     return Cells(
-        roles=Roles(**roles),
+        roles=Roles(**roles).without_file(),
         kinds=record["kinds"],
         metrics=tuple(record["metrics"]),
         questions=tuple(record["questions"]),

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias
 
 import narwhals as nw
@@ -30,6 +31,7 @@ __all__ = [
     "MISSING_LABEL",
     "MOST_ROWS",
     "ONE",
+    "TRUTHS",
     "Fault",
     "Needs",
     "RoleColumns",
@@ -49,6 +51,9 @@ INVALID_LABEL, MISSING_LABEL = 2, 3
 MOST_ROWS = 2**53
 """Counts beyond this are refused: a float would no longer tell one row from the next."""
 
+
+TRUTHS = {"true": 1, "t": 1, "yes": 1, "false": 0, "f": 0, "no": 0}
+"""Words of truth values, as files have them: a column that is read as such keeps no word."""
 
 MOST_LABELS = 20
 """Labels that a message lists at most."""
@@ -94,9 +99,15 @@ class RoleColumns:
         self.positive_known = False
         """Whether other rows of the same source have shown the label that counts as 1."""
         self.schema = dict(self.frame.collect_schema())
+        self.good_labels: set[tuple[object, ...]] = set()
+        """What is known to be a label of a column; views of the same rows share it."""
         self._has_nan = has_nan(self.frame)
         for column in used:
             self.check_column(column)
+        good = roles.y_pred or roles.y_true
+        if good is not None and self.schema[good] == nw.Boolean:
+            said = str(roles.favourable).lower()
+            self.roles = replace(roles, favourable=TRUTHS.get(said, roles.favourable))
         for role, column in roles.columns().items():
             if role in NUMBERS and not self.is_number(column):
                 raise DataError(
@@ -320,16 +331,21 @@ class RoleColumns:
             return
         if label in {0, 1} or (label in {"0", "1"} and self.is_number(column)):
             return
+        known = (column, positive, label)
+        if known in self.good_labels:
+            return
         labels = self._labels(column)
         others = [other for other in labels if other != self._label(column, positive)]
         if others and self._label(column, label) not in labels:
             raise NotBinaryError(_no_such_label("favourable", label, [column], labels))
         if len(others) > 1:
+            self.check_positive()
             raise NotBinaryError(
                 f"`favourable` is {label!r}, and {column!r} has more labels beside"
                 f" {positive!r}: {quoted(others)}. Pass `positive={label!r}`, or `favourable=0` if"
                 " all of them are good."
             )
+        self.good_labels.add(known)
 
     def _labels(self, column: str) -> list[str]:
         """Return the labels of a column as text, sorted; some of them where they are many."""
@@ -453,9 +469,10 @@ class RoleColumns:
 
 def _no_such_label(option: str, label: Any, columns: Sequence[str], labels: Sequence[str]) -> str:
     known = sorted(set(labels))
+    words = [*known, *TRUTHS] if known == ["False", "True"] else known
     return (
         f"`{option}` must be a label of {quoted(columns)}; no row has {label!r}."
-        f"{nearest(str(label), known)} Labels: {quoted(known)}."
+        f"{nearest(str(label), words)} Labels: {quoted(known)}."
     )
 
 
@@ -478,8 +495,7 @@ def _number_of(label: Any) -> float | None:
     """Return a label as a number, also when it is written as text; None for other words."""
     if not isinstance(label, str):
         return float(label)
-    truth = {"true": 1.0, "false": 0.0}
     try:
-        return truth[label.lower()] if label.lower() in truth else float(label)
+        return float(TRUTHS.get(label.lower(), label))
     except ValueError:
         return None

@@ -1,7 +1,7 @@
 """Which column plays which part in an audit."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
@@ -139,6 +139,10 @@ class Roles:
             or str(label) == str(positive)
             or (isinstance(positive, str) and label == 1)
         )
+
+    def without_file(self) -> "Roles":
+        """Return the roles of rows that were read: how the lines of a file are read is done."""
+        return replace(self, names=(), header=None)
 
     def column(self, role: str) -> str:
         """Return the column of a role; raise if the role was not given."""

@@ -201,7 +201,7 @@ class Table(RoleColumns):
         """Return a table of other rows, with the same roles."""
         view = copy.copy(self)
         view.frame, view.schema = frame, dict(frame.collect_schema())
-        view.answers, view.sent = {}, {}
+        view.answers, view.sent, view.good_labels = {}, {}, set()
         return view
 
     def sums(

@@ -10,7 +10,7 @@ from typing import Any
 
 from equipoise._checks import nearest, quoted, shown
 from equipoise._typing import EffectMeasure
-from equipoise.data.columns import KEPT_NAMES
+from equipoise.data.columns import KEPT_NAMES, TRUTHS
 from equipoise.data.layout import Layout
 from equipoise.data.profile import ColumnProfile
 from equipoise.exceptions import InvalidParameterError
@@ -352,6 +352,8 @@ def give_favourable(drafted: Draft, columns: Sequence[ColumnProfile], label: str
         known = {"1": positive, **({"0": others[0]} if len(others) == 1 else {}), **known}
     else:
         known = {"1": 1, "0": 0, **known}
+    if label not in known and all(isinstance(level, bool) for level in levels):
+        known |= {label: TRUTHS[label.lower()]} if label.lower() in TRUTHS else {}
     if label not in known:
         raise InvalidParameterError(
             f"`--favourable` must be 1, 0 or a label of {name!r}; no row has {label!r}."

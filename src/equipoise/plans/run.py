@@ -67,6 +67,7 @@ def execute(
     for planned in plan.checks:
         for column in planned.group or ():
             audit.table.check_column(column)
+    audit.table.check_favourable()
     every = [_options(plan, planned) for planned in plan.checks]
     questions = [*map(partial(_question, audit), plan.checks, every)]
 

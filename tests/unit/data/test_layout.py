@@ -202,6 +202,15 @@ def test_further_questions_about_a_file_with_own_names_are_asked(tmp_path):
     assert audit.predictive_parity(y_true=["y"], y_score=["s"]).n == 400
 
 
+def test_cells_of_a_file_with_own_names_are_an_audit_again(tmp_path):
+    rows = [f"{'FM'[k % 2]},{k % 3 % 2}" for k in range(90)]
+    audit = Audit(write(tmp_path, *rows), group="g", y_pred="p", names=["g", "p"], header=False)
+    audit.cells(metrics="selection_rate", path=tmp_path / "cells.parquet")
+    again = Audit.from_cells(tmp_path / "cells.parquet")
+    first, second = (each.disparity("selection_rate").findings for each in (audit, again))
+    assert first == second
+
+
 MISSING_NAMES = ["NA", "N/A", "NaN", "nan", "NULL", "null", "None", "none", "Na"]
 
 

@@ -194,6 +194,8 @@ def test_a_positive_label_that_no_row_has_is_refused(labels, positive, message):
         (["yes", "no"], "yes", "1", "'y'; no row has '1'. Labels: 'no', 'yes'."),
         ([0, 1], 1, "yes", "'y'; no row has 'yes'. Labels: '0', '1'."),
         (["yes", "no", "late"], "yes", "no", "has more labels beside 'yes': 'late', 'no'."),
+        (["yes", "no"], "yess", "no", "`positive` must be a label of 'y'; no row has 'yess'."),
+        ([True, False], 1, "yess", "no row has 'yess'. Did you mean 'yes'?"),
     ],
 )
 def test_a_favourable_label_that_no_row_has_is_refused(labels, positive, favourable, message):
@@ -214,12 +216,34 @@ def test_a_favourable_label_that_no_row_has_is_refused(labels, positive, favoura
         (["no", "no"], "no", "yes"),
         ([0, 1], 1, "0"),
         ([True, False], 1, False),
+        ([True, False], "yes", "No"),
         ([1.0, 2.0], 1, 2),
     ],
 )
 def test_a_favourable_label_that_is_known_is_taken(labels, positive, favourable):
     roles = Roles(group="g", y_true="y", positive=positive, favourable=favourable)
     Table({"g": ["a"] * len(labels), "y": labels}, roles).check_favourable()
+
+
+@pytest.mark.parametrize(("word", "good"), [("yes", 1), ("F", 0), ("TRUE", 1), (False, 0), (1, 1)])
+def test_words_of_truth_values_name_the_good_decision(word, good):
+    roles = Roles(group="g", y_true="y", favourable=word)
+    table = Table({"g": ["a", "b"], "y": [True, False]}, roles)
+    table.check_favourable()
+    assert table.roles.favourable == good
+    assert table.roles.favours_positive == (good == 1)
+
+
+def test_labels_are_looked_up_once(monkeypatch):
+    roles = Roles(group="g", y_true="y", positive="yes", favourable="no")
+    table = Table({"g": ["a", "b"], "y": ["yes", "no"]}, roles)
+    seen = []
+    monkeypatch.setattr(Table, "_labels", lambda *asked: seen.append(asked) or ["no", "yes"])
+    table.check_favourable()
+    table.grouped_by([]).check_favourable()
+    assert len(seen) == 1
+    table.with_frame(table.frame).check_favourable()
+    assert len(seen) == 2
 
 
 def test_decisions_may_lack_the_positive_label_that_outcomes_have():

@@ -282,6 +282,15 @@ def test_numbers_stay_numbers_in_a_good_decision_that_is_given():
     assert drafted.roles["favourable"] == 0
 
 
+@pytest.mark.parametrize(("word", "favourable"), [("yes", 1), ("NO", 0), ("true", 1), ("0", 0)])
+def test_the_words_of_a_file_name_the_good_one_of_two_truth_values(tmp_path, word, favourable):
+    (tmp_path / "t.csv").write_text("sex,approved\n" + "F,yes\nM,no\n" * 8, encoding="utf-8")
+    columns = profile(str(tmp_path / "t.csv"))
+    drafted = draft(columns)
+    give_favourable(drafted, columns, word)
+    assert drafted.roles["favourable"] == favourable
+
+
 def test_a_good_decision_that_no_row_has_is_refused():
     columns = profile(LABELS)
     with pytest.raises(InvalidParameterError, match="Did you mean 'approved'"):

@@ -96,6 +96,15 @@ def test_the_columns_of_every_check_are_looked_for_before_anything_runs(folder):
         run(PLAN + 'group = "sez"\n', folder)
 
 
+def test_a_good_decision_that_is_no_label_ends_the_plan_before_anything_is_scanned(
+    folder, monkeypatch
+):
+    monkeypatch.setattr("equipoise.plans.run.ask_all", lambda *_, **__: pytest.fail("asked"))
+    text = PLAN.replace('y_pred = "hired"', 'y_pred = "sex"\npositive = "F"\nfavourable = "m"')
+    with pytest.raises(EquipoiseError, match=r"^`favourable` must .* Did you mean 'M'\?"):
+        run(text, folder)
+
+
 def test_a_dossier_survives_json(folder):
     dossier = run(PLAN + 'group = "sex"\n', folder)
     again = Dossier.from_dict(json.loads(json.dumps(dossier.to_dict(), allow_nan=False)))

@@ -286,7 +286,7 @@ def composite(
     named = {_sum_name(columns, w): _weighted_sum(columns, w) for columns in (outcomes, scores)}
     frame = table.frame.with_columns(**named)
     first, second = named
-    roles = replace(table.roles, y_true=first, y_score=second, names=(), header=None)
+    roles = replace(table.roles.without_file(), y_true=first, y_score=second)
     return Table(frame.to_native(), roles)
 
 
