@@ -22,7 +22,7 @@ from equipoise.results.finding import Finding, Note
 if TYPE_CHECKING:
     from equipoise.results.result import AuditResult
 
-__all__ = ["MIN_CELL", "disclosed", "withheld_groups", "without"]
+__all__ = ["MIN_CELL", "disclosed", "is_few", "withheld_groups", "withheld_places", "without"]
 
 MIN_CELL = 5
 """Rows that a group needs for its numbers to leave the process."""
@@ -123,8 +123,44 @@ def without(result: "AuditResult", groups: frozenset[str], min_cell: int) -> "Au
         for finding in result.findings
     )
     named = {name for f in findings if not f.withheld for name in (f.group, f.reference)}
-    details = _dropped(whole, hidden, named)
+    details = _dropped(whole, hidden | groups, named)
     return replace(result, findings=findings, details=result.question.details(**details))
+
+
+def is_few(count: int, min_cell: int) -> bool:
+    """Say whether a count is of some rows, but of fewer than may be told."""
+    return 0 < count < min_cell
+
+
+def withheld_places(counts: Sequence[Sequence[int]], min_cell: int) -> list[bool]:
+    """Return the places whose counts are left out: those with few rows of some group, and others.
+
+    The rows of all places together are told, so that a single count that is left out, or a few
+    rows in several of them, would follow from those that are told.
+
+    Parameters
+    ----------
+    counts : list of lists of int
+        Rows of each group by place, such as a batch of time or a bin.
+    min_cell : int
+        Rows that a count needs.
+
+    Returns
+    -------
+    list of bool
+    """
+    by_place = list(zip(*counts, strict=True))
+    hidden = [any(is_few(count, min_cell) for count in place) for place in by_place]
+    # Of whom there are few in all places together, nothing is told anyway.
+    told = [one for one in counts if sum(one) >= min_cell]
+    sums = [sum(count for count, gone in zip(one, hidden, strict=True) if gone) for one in told]
+    others = [t for t, gone in enumerate(hidden) if not gone]
+    for t in sorted(others, key=lambda t: (sum(by_place[t]), t)) if any(hidden) else ():
+        if sum(hidden) > 1 and not any(is_few(total, min_cell) for total in sums):
+            break
+        hidden[t] = True
+        sums = [total + one[t] for total, one in zip(sums, told, strict=True)]
+    return hidden
 
 
 def _is_by_reference(finding: Finding) -> bool:

@@ -238,3 +238,12 @@ def test_a_whole_is_withheld_with_parts_that_are_too_few_together():
         "race=a & sex=m",
         "race=b",
     ]
+
+
+def test_a_reference_that_is_withheld_is_in_no_detail(rng):
+    score, group = rng.random(900), rng.choice(["a", "b", "c"], 900)
+    rows = {"y": (rng.random(900) < score) * 1, "s": score, "g": group}
+    found = eq.Audit(rows, group="g", y_true="y", y_score="s").predictive_parity()
+    assert "g=a" not in {finding.group for finding in found.findings}
+    told = without(found, frozenset({"g=a"}), 5).details.to_dict()
+    assert '"g=a"' not in json.dumps(told)

@@ -5,6 +5,7 @@ from typing import Any, NotRequired, TypedDict
 
 from equipoise.audits.disparity.wording import extreme_headline, given_headline, split_headline
 from equipoise.results.details import Details, details_of
+from equipoise.results.disclosure import is_few, withheld_places
 from equipoise.results.finding import Decision, Finding
 from equipoise.results.formats import all_of, counted, none_of, number, p_value, to_be, with_article
 from equipoise.results.question import Question, Section
@@ -391,7 +392,7 @@ class MonitorDetails(Details):
         counts = {(k, key): path[key] for k, path in enumerate(self.paths) for key in _ROWS}
         if min_cell <= 1 or any(None in one for one in counts.values()):
             return self
-        hidden = _withheld_batches(list(counts.values()), min_cell)
+        hidden = withheld_places(list(counts.values()), min_cell)
         paths = []
         for path in self.paths:
             shown = _shown_looks(path["n"], path["n_reference"], min_cell)
@@ -417,30 +418,6 @@ def _kept(values: list[Any], shown: list[bool]) -> list[Any]:
     return [value if one else None for value, one in zip(values, shown, strict=True)]
 
 
-def _few(count: int, min_cell: int) -> bool:
-    return 0 < count < min_cell
-
-
-def _withheld_batches(counts: list[list[int]], min_cell: int) -> list[bool]:
-    """Return the batches whose counts are left out: those with few rows of some group, and others.
-
-    The rows of all batches together are told, so that a single count that is left out, or a few
-    rows in several of them, would follow from those that are told.
-    """
-    by_batch = list(zip(*counts, strict=True))
-    hidden = [any(_few(count, min_cell) for count in batch) for batch in by_batch]
-    # Of whom there are few in all batches together, nothing is told anyway.
-    told = [one for one in counts if sum(one) >= min_cell]
-    sums = [sum(count for count, gone in zip(one, hidden, strict=True) if gone) for one in told]
-    others = [t for t, gone in enumerate(hidden) if not gone]
-    for t in sorted(others, key=lambda t: (sum(by_batch[t]), t)) if any(hidden) else ():
-        if sum(hidden) > 1 and not any(_few(total, min_cell) for total in sums):
-            break
-        hidden[t] = True
-        sums = [total + one[t] for total, one in zip(sums, told, strict=True)]
-    return hidden
-
-
 def _shown_looks(n: list[int], n_reference: list[int], min_cell: int) -> list[bool]:
     """Return the looks between which no few rows arrived; what is known now is always told.
 
@@ -449,12 +426,12 @@ def _shown_looks(n: list[int], n_reference: list[int], min_cell: int) -> list[bo
     shown = [False] * len(n)
     since = [0, 0]
     for t in range(len(n) - 1, -1, -1):
-        shown[t] = t == len(n) - 1 or not any(_few(rows, min_cell) for rows in since)
+        shown[t] = t == len(n) - 1 or not any(is_few(rows, min_cell) for rows in since)
         since = [n[t], n_reference[t]] if shown[t] else [since[0] + n[t], since[1] + n_reference[t]]
     so_far = [0, 0]
     for t in range(len(n) - 1):
         so_far = [so_far[0] + n[t], so_far[1] + n_reference[t]]
-        shown[t] = shown[t] and not any(_few(rows, min_cell) for rows in so_far)
+        shown[t] = shown[t] and not any(is_few(rows, min_cell) for rows in so_far)
     return shown
 
 
@@ -513,7 +490,7 @@ class DiscoverDetails(Details):
                 one
                 for one in listed
                 if not any(
-                    words < set(one["words"]) and _few(n - one["n"], min_cell)
+                    words < set(one["words"]) and is_few(n - one["n"], min_cell)
                     for words, n in larger
                 )
             ]
