@@ -1,20 +1,32 @@
-"""Mean outcome by score: one curve with its simultaneous band for each group."""
+"""Mean outcome by score, one curve with its simultaneous band for each group; scores below."""
 
 from typing import TYPE_CHECKING
 
-from equipoise.audits.scores.questions import Curve, ParityDetails
+from equipoise.audits.scores.questions import (
+    Bars,
+    Curve,
+    MarginDetails,
+    ParityDetails,
+    drawn_scores,
+    largest_groups,
+)
 from equipoise.exceptions import InvalidParameterError
 from equipoise.plot.intervals import (
+    NARROW,
     WIDE,
+    forest,
     in_lines,
     legend_below,
+    line_names,
     lines_height,
     name_lines,
     narrow,
     new_axes,
     new_panels,
     numbers_beside,
+    shown_findings,
 )
+from equipoise.plot.strips import score_strips, strips_height
 from equipoise.results.details import details_of
 from equipoise.results.finding import ConfidenceInterval, Finding
 from equipoise.results.formats import number, shortened
@@ -27,12 +39,13 @@ if TYPE_CHECKING:
 
     from equipoise.results.result import AuditResult
 
-__all__ = ["before_after", "quality_intervals", "score_curves"]
+__all__ = ["before_after", "margin_intervals", "quality_intervals", "score_curves"]
 
 # Okabe-Ito colours; line styles repeat what the colour says.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 STYLES = ("-", "--", "-.", ":")
 MOST_CURVES = len(COLOURS)
+LOOKS = [(colour, STYLES[k % len(STYLES)]) for k, colour in enumerate(COLOURS)]
 
 
 def score_curves(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes":
@@ -51,11 +64,11 @@ def score_curves(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes":
     """
     details = details_of(result.details, ParityDetails)
     curves = [curve for curve in details.curves if curve["grid"]]
-    high = 4.6 + (0.2 * min(len(curves), MOST_CURVES) + 0.6 if narrow() else 0.0)
-    axes = new_axes(WIDE, high) if ax is None else ax
     # A picture of many groups is a tangle; the first ones of the table are drawn.
-    for k, curve in enumerate(curves[:MOST_CURVES]):
-        colour, style = COLOURS[k], STYLES[k % len(STYLES)]
+    looks = dict(zip([curve["group"] for curve in curves], LOOKS, strict=False))
+    strips = drawn_scores(details.scores, list(looks)) if ax is None else []
+    axes, below = _begun(ax, len(looks), strips)
+    for curve, (colour, style) in zip(curves, looks.values(), strict=False):
         axes.fill_between(
             curve["grid"], curve["low"], curve["high"], color=colour, alpha=0.15, lw=0
         )
@@ -73,10 +86,69 @@ def score_curves(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes":
     _marks(axes, details)
     if not curves:
         axes.text(0.5, 0.5, "not tested", ha="center", va="center", transform=axes.transAxes)
-    axes.set_xlabel("score")
     axes.set_ylabel(f"mean outcome, {100 * details.confidence_level:g}% band of all scores")
     axes.set_title(in_lines(*_below_title(result, details, curves)), loc="left", fontsize="small")
-    legend_below(axes, axes.get_legend_handles_labels()[0])
+    handles = axes.get_legend_handles_labels()[0]
+    if below is None or details.scores is None:
+        axes.set_xlabel("score")
+        legend_below(axes, handles)
+        return axes
+    score_strips(result, details.scores, strips, below, looks=looks)
+    axes.tick_params(labelbottom=False)
+    # Where all curves have a strip, its name has their colour and line already.
+    legend_below(below, handles[len(looks) :] if len(strips) == len(looks) else handles)
+    return axes
+
+
+def _begun(ax: "Axes | None", n_curves: int, strips: "list[Bars]") -> "tuple[Axes, Axes | None]":
+    """Return axes for the curves, and with the same scores axes for the strips if there are any."""
+    if ax is not None:
+        return ax, None
+    if not strips:
+        return new_axes(WIDE, 4.6 + (0.2 * n_curves + 0.6 if narrow() else 0.0)), None
+    from matplotlib.figure import Figure
+
+    heights = (4.2, strips_height(strips))
+    size = (NARROW if narrow() else WIDE, sum(heights) + 0.4)
+    panels = Figure(figsize=size, layout="constrained").subplots(
+        2, 1, sharex=True, height_ratios=heights
+    )
+    return panels[0], panels[1]
+
+
+def margin_intervals(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes":
+    """Draw the differences at the cut-off, and below them how the groups' scores lie around it.
+
+    Parameters
+    ----------
+    result : AuditResult
+        Of `Audit.marginal_outcome`.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw the differences; by default a new figure with both.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes with the differences.
+    """
+    details = details_of(result.details, MarginDetails)
+    if ax is not None or details.scores is None:
+        return forest(result, ax=ax)
+    looks = dict(zip(largest_groups(details.scores), LOOKS, strict=False))
+    strips = drawn_scores(details.scores, list(looks))
+    if not strips:
+        return forest(result)
+    shown = shown_findings(result.findings, result.details.null_value)
+    names = line_names(result, [result.findings[k] for k in shown])
+    axes, below = new_panels(lines_height(names), strips_height(strips))
+    forest(result, ax=axes)
+    score_strips(result, details.scores, strips, below, looks=looks, cut=details.threshold)
+    if len(details.scores["groups"]) > len(strips):
+        below.set_title(
+            in_lines(f"{len(strips)} of {len(details.scores['groups'])} groups are drawn"),
+            loc="left",
+            fontsize="small",
+        )
     return axes
 
 

@@ -9,7 +9,7 @@ from equipoise._names import GroupName
 from equipoise.results.estimand import Estimand
 from equipoise.results.finding import Decision, Finding
 from equipoise.results.formats import decision_word, estimate_words, shortened
-from equipoise.results.sentences import LEADING, group_words, least
+from equipoise.results.sentences import LEADING, group_words, known_group_words, least
 from equipoise.results.wording import gap_metrics, in_points, question_words, reference_words
 from equipoise.results.words import MetricWords
 
@@ -31,6 +31,7 @@ __all__ = [
     "forest",
     "in_lines",
     "legend_below",
+    "line_names",
     "lines_height",
     "name_lines",
     "narrow",
@@ -120,7 +121,7 @@ def forest(
     shown = shown_findings(result.findings, null)
     found = [result.findings[k] for k in shown]
     folded = [f for k, f in enumerate(result.findings) if k not in set(shown)]
-    names = _line_names(result, found) + ([folded_words(folded)] if folded else [])
+    names = line_names(result, found) + ([folded_words(folded)] if folded else [])
     axes = new_axes(WIDE, lines_height(names, beneath=beneath)) if ax is None else ax
     estimand = result.findings[0].estimand if result.findings else Estimand("")
     ratio = estimand.scale == "ratio" and null == 1.0
@@ -144,9 +145,12 @@ def forest(
     return axes
 
 
-def _line_names(result: "AuditResult", findings: Sequence[Finding]) -> list[str]:
+def line_names(result: "AuditResult", findings: Sequence[Finding]) -> list[str]:
     """Name the lines: the groups, and what is compared where that is not always the same."""
     names = [group_words(finding.group, result.words) for finding in findings]
+    if len({f.reference for f in findings if isinstance(f.reference, GroupName)}) > 1:
+        others = [known_group_words(finding.reference, result) for finding in findings]
+        names = [f"{name}\nagainst {other}" for name, other in zip(names, others, strict=True)]
     if len(gap_metrics(result)) < 2:
         return names
     return [f"{name}, {f.estimand.noun}" for name, f in zip(names, findings, strict=True)]
@@ -170,7 +174,9 @@ def lines_height(names: Sequence[str], *, beneath: bool = False) -> float:
 
 
 def _in_two(name: str) -> str:
-    """Break a long name in two; what is longer still loses its middle, the table has it."""
+    """Break a long name in two, or each of its lines; what is longer still loses its middle."""
+    if "\n" in name:
+        return "\n".join(map(_in_two, name.splitlines()))
     if len(name) <= LONGEST:
         return name
     lines = wrap(name, LONGEST)

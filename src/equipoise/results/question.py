@@ -66,6 +66,8 @@ class Question:
         One sentence on a result, without the full stop.
     legend : str
         How to read the picture.
+    described : callable, optional
+        What the picture shows beside the findings, for those who cannot see it.
     details : type of Details
         The numbers beyond the table.
     assumptions : tuple of Assumption
@@ -102,6 +104,7 @@ class Question:
         "Points are estimates, bars are intervals; the shape of a point repeats what its colour"
         " says."
     )
+    described: "Callable[[AuditResult], str] | None" = None
     details: type[Details] = Details
     assumptions: tuple[Assumption, ...] = ()
     tables: str | None = None

@@ -87,10 +87,13 @@ def picture_words(result: "AuditResult") -> tuple[str, str]:
         for decision in Decision
         if (found := decided(result, decision))
     )
+    described = result.question.described
+    more = "" if described is None else described(result)
     return title, (
         f"{headline(result)} Estimates run from {gap_size(lowest.estimate, result)}"
         f" ({group_words(lowest.group, result.words)}) to {gap_size(highest.estimate, result)}"
-        f" ({group_words(highest.group, result.words)}); {counts}. The table has every value."
+        f" ({group_words(highest.group, result.words)}); {counts}."
+        f"{more} The table has every value."
     )
 
 

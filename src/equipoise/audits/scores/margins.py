@@ -79,7 +79,8 @@ def marginal_outcome(
     Returns
     -------
     AuditResult
-        `details` has the threshold and ``margins``: outcomes at the threshold and above it.
+        `details` has the threshold, ``margins`` (outcomes at the threshold and above it) and
+        ``scores`` (rows of each group by score).
 
     Examples
     --------
@@ -115,6 +116,7 @@ def marginal_outcome(
         raise
     with score_sample(rows, counted, edge=where) as sample:
         pairs = pairs_of(sample, reference)
+        scores = sample.distribution(edge=where)
         tests = _compared(
             sample.cells,
             where,
@@ -144,11 +146,13 @@ def marginal_outcome(
         details=MarginDetails(
             threshold=where,
             unit=counted,
+            simultaneous=len(tested) > 1,
             margins=[
                 _record(test, pair)
                 for test, pair in zip(tests, names, strict=True)
                 if not isinstance(test, Note)
             ],
+            scores=scores,
         ),
     )
 

@@ -174,9 +174,9 @@ def predictive_parity(
     -------
     AuditResult
         `details` has ``average`` (the average difference shown best), ``order``, ``definition2``
-        (the joint p-value and its parts), ``curves`` (of each group: grid, estimate, low, high) and
+        (the joint p-value and its parts), ``curves`` (of each group: grid, estimate, low, high),
         ``pairs`` (of each comparison: average difference, p-values, common scores, differences by
-        score).
+        score) and ``scores`` (rows of each group by score).
 
     Examples
     --------
@@ -221,6 +221,7 @@ def predictive_parity(
     rows = yield score_rows(table, outcome, {"y_true": "number", "y_score": "number"})
     reversal, family = None, None
     with score_sample(rows, counted) as whole:
+        scores = whole.distribution()
         sample = replace(whole, cells=coarse(whole.cells))
         if hypothesis == "calibration":
             if paper:
@@ -275,6 +276,7 @@ def predictive_parity(
             definition2=None if definition is None else definition.record(),
             curves=_curves(comparisons),
             pairs=_pairs(comparisons),
+            scores=scores,
         ),
     )
 

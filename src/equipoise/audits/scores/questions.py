@@ -1,15 +1,18 @@
 """The questions about scores: what is asked, and how an answer is told."""
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from typing import Any, TypedDict
 
 from equipoise.results.assumptions import Assumption
 from equipoise.results.details import Details, details_of
+from equipoise.results.disclosure import is_few, withheld_places
 from equipoise.results.finding import Decision
 from equipoise.results.formats import number, p_value
 from equipoise.results.question import Question, Section
 from equipoise.results.result import AuditResult
-from equipoise.results.sentences import known_group_words, points
+from equipoise.results.sentences import LEADING, known_group_words, points
 from equipoise.results.wording import decided, joint_detected, joint_p, largest, value
 
 __all__ = [
@@ -17,11 +20,16 @@ __all__ = [
     "MULTICALIBRATION",
     "PREDICTIVE_PARITY",
     "SCORE_QUALITY",
+    "Bars",
     "Curve",
+    "Distribution",
     "MarginDetails",
     "ParityDetails",
     "QualityDetails",
     "SegmentDetails",
+    "drawn_scores",
+    "largest_groups",
+    "rows_told",
 ]
 
 SECTION = Section(
@@ -40,6 +48,48 @@ class Curve(TypedDict):
     estimate: list[float]
     low: list[float]
     high: list[float]
+
+
+class Bars(TypedDict):
+    """Rows of a group in each bin; None where there are too few to be told."""
+
+    group: str
+    rows: list[int | None]
+
+
+class Distribution(TypedDict):
+    """Rows of the groups by score, on bins that all share.
+
+    A bin with equal ends is one score; the first and the last reach to the lowest and the highest.
+    """
+
+    low: list[float]
+    high: list[float]
+    groups: list[Bars]
+
+
+def _told(scores: Distribution | None, min_cell: int) -> Distribution | None:
+    """Leave out the counts of a few people, and those that give them away."""
+    if scores is None or min_cell <= 1:
+        return scores
+    groups = scores["groups"]
+    small = withheld_places([[rows_told(one) for one in groups]], min_cell)
+    bars = [
+        Bars(group=one["group"], rows=_told_rows(one["rows"], min_cell))
+        for one, hidden in zip(groups, small, strict=True)
+        if not hidden
+    ]
+    return Distribution(low=scores["low"], high=scores["high"], groups=bars)
+
+
+def _told_rows(rows: list[int | None], min_cell: int) -> list[int | None]:
+    known = [0 if row is None else row for row in rows]
+    if None in rows:
+        # What gives them away was left out with those that were left out before.
+        hidden = [row is None or is_few(row, min_cell) for row in rows]
+    else:
+        hidden = withheld_places([known], min_cell)
+    return [None if gone else row for row, gone in zip(known, hidden, strict=True)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -64,6 +114,8 @@ class ParityDetails(Details):
         One for each group.
     pairs : list of dict
         One for each comparison: average difference, p-values, common scores.
+    scores : Distribution, optional
+        Rows of each group by score.
     """
 
     hypothesis: str = "parity"
@@ -75,6 +127,11 @@ class ParityDetails(Details):
     definition2: dict[str, Any] | None = None
     curves: list[Curve] = field(default_factory=list)
     pairs: list[dict[str, Any]] = field(default_factory=list)
+    scores: Distribution | None = None
+
+    def told(self, min_cell: int) -> "ParityDetails":
+        """Return the details without scores that a few people have."""
+        return replace(self, scores=_told(self.scores, min_cell))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -87,13 +144,23 @@ class MarginDetails(Details):
         Where people were compared.
     unit : str
         What weighs alike.
+    simultaneous : bool
+        Whether intervals hold for all pairs together.
     margins : list of dict
         One for each pair that could be compared.
+    scores : Distribution, optional
+        Rows of each group by score, below the threshold too.
     """
 
     threshold: float | None = None
     unit: str = "row"
+    simultaneous: bool = True
     margins: list[dict[str, Any]] = field(default_factory=list)
+    scores: Distribution | None = None
+
+    def told(self, min_cell: int) -> "MarginDetails":
+        """Return the details without scores that a few people have."""
+        return replace(self, scores=_told(self.scores, min_cell))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -211,6 +278,47 @@ def _predictive_parity(result: AuditResult) -> str:
     return f"{start}he same score does not mean the same in every group{test}{order}"
 
 
+def rows_told(bars: Bars) -> int:
+    """Return the rows of a group, without those that are withheld."""
+    return sum(row or 0 for row in bars["rows"])
+
+
+def drawn_scores(scores: Distribution | None, groups: Sequence[str]) -> list[Bars]:
+    """Return the bars of the groups, in their order, unless these are small or withheld."""
+    known = {} if scores is None else {one["group"]: one for one in scores["groups"]}
+    return [
+        known[group] for group in groups if group in known and rows_told(known[group]) >= LEADING
+    ]
+
+
+def largest_groups(scores: Distribution | None) -> list[str]:
+    """Return the groups whose scores are known, that with most rows first."""
+    found = [] if scores is None else scores["groups"]
+    return [one["group"] for one in sorted(found, key=rows_told, reverse=True)]
+
+
+def _described(result: AuditResult) -> str:
+    """Say between which scores half of the largest groups lies."""
+    scores: Distribution | None = result.details["scores"]
+    told = drawn_scores(scores, largest_groups(scores))
+    if scores is None or not told:
+        return ""
+    named = [
+        f"{known_group_words(one['group'], result)} between"
+        f" {' and '.join(number(end) for end in _middle_half(scores, one))}"
+        for one in told[:3]
+    ]
+    more = f", and {len(told) - 3} more" if len(told) > 3 else ""
+    return f" Half of the scores lie: {', '.join(named)}{more}."
+
+
+def _middle_half(scores: Distribution, bars: Bars) -> tuple[float, float]:
+    """Return the ends of the bins in which the first and the third quarter of the rows end."""
+    so_far = list(accumulate(row or 0 for row in bars["rows"]))
+    first, last = (next(k for k, n in enumerate(so_far) if 4 * n >= q * so_far[-1]) for q in (1, 3))
+    return scores["low"][first], scores["high"][last]
+
+
 def _average_words(result: AuditResult, details: ParityDetails) -> str:
     """Say how large the largest average difference is, before any p-value."""
     average = details.average
@@ -283,7 +391,9 @@ PREDICTIVE_PARITY = Question(
     section=SECTION,
     headline=_predictive_parity,
     legend="Lines are mean outcomes by score, one for each group; shaded bands hold for all scores"
-    " together. The average difference at equal scores and its interval stand above.",
+    " together. The average difference at equal scores and its interval stand above; bars below are"
+    " the share of each group's rows by score.",
+    described=_described,
     details=ParityDetails,
     assumptions=(
         Assumption(
@@ -301,9 +411,13 @@ PREDICTIVE_PARITY = Question(
 MARGINAL_OUTCOME = Question(
     name="marginal_outcome",
     answer="equipoise.audits.scores.margins:marginal_outcome",
+    drawing="equipoise.plot.curves:margin_intervals",
     sentence="Are people at the cut-off treated alike?",
     section=SECTION,
     headline=_marginal_outcome,
+    legend="Points are differences of outcomes at the cut-off, bars are intervals. Below, the share"
+    " of each group's rows by score, and the cut-off.",
+    described=_described,
     details=MarginDetails,
     assumptions=(
         Assumption(

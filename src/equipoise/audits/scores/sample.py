@@ -15,6 +15,7 @@ import numpy as np
 
 from equipoise._checks import SMALLEST, check_finite, check_number, check_option, quoted, shown
 from equipoise._typing import AnyArray, FloatArray, ParityUnit
+from equipoise.audits.scores.questions import Bars, Distribution
 from equipoise.audits.words import dropped_notes
 from equipoise.data.columns import Needs
 from equipoise.data.groups import cell_names, matching_cells
@@ -33,6 +34,7 @@ from equipoise.data.table import Quantity, Rows, Table
 from equipoise.exceptions import DataError, InvalidParameterError
 from equipoise.results.finding import Note
 from equipoise.stats.scores.cells import AnyScoreCells, PartitionedCells, ScoreCells
+from equipoise.stats.scores.histogram import score_histogram
 from equipoise.stats.scores.rows import ScoreBins, ScoreSupport, is_binary, score_support, sum_by
 
 __all__ = [
@@ -201,6 +203,18 @@ class ScoreSample:
     def n(self) -> int:
         """Rows used."""
         return int(self.cells.n_rows.sum())
+
+    def distribution(self, *, edge: float | None = None) -> Distribution:
+        """Return the rows of each group by score; a bin begins at `edge`."""
+        found = score_histogram(self.cells, edge=edge)
+        return Distribution(
+            low=found.low.tolist(),
+            high=found.high.tolist(),
+            groups=[
+                Bars(group=name, rows=rows.tolist())
+                for name, rows in zip(self.names, found.rows, strict=True)
+            ],
+        )
 
 
 def parity_unit(table: Table, unit: ParityUnit | None) -> ParityUnit:

@@ -83,8 +83,8 @@ class ScoreCells:
         rows of its unit at the level of clusters.
     mass, total : array of shape (n_groups, b)
         Sums of weights and of weighted outcomes at each score.
-    n_rows : array of shape (n_groups,)
-        Rows in each group.
+    counts : array of shape (n_groups, b)
+        Rows at each score.
     clustered : bool
         Whether units can have several rows.
     """
@@ -93,7 +93,7 @@ class ScoreCells:
     rows: UnitRows
     mass: FloatArray
     total: FloatArray
-    n_rows: IntArray
+    counts: IntArray
     clustered: bool
 
     def to_arrays(self) -> tuple[AnyArray, ...]:
@@ -101,7 +101,7 @@ class ScoreCells:
         rows = self.rows
         weighted = rows.row_weight is not None
         return (
-            *(self.support, self.mass, self.total, self.n_rows),
+            *(self.support, self.mass, self.total, self.counts),
             *(rows.start, rows.cell, rows.outcome, rows.unit_weight, rows.copies),
             np.empty(0) if rows.row_weight is None else rows.row_weight,
             np.array([self.clustered, weighted]),
@@ -110,7 +110,7 @@ class ScoreCells:
     @classmethod
     def from_arrays(cls, arrays: tuple[AnyArray, ...]) -> "ScoreCells":
         """Return the cells that were written by `to_arrays`."""
-        support, mass, total, n_rows, start, cell, outcome, unit, copies, row, known = arrays
+        support, mass, total, counts, start, cell, outcome, unit, copies, row, known = arrays
         rows = UnitRows(
             start=start,
             cell=cell,
@@ -124,14 +124,19 @@ class ScoreCells:
             rows=rows,
             mass=mass,
             total=total,
-            n_rows=n_rows,
+            counts=counts,
             clustered=bool(known[0]),
         )
 
     @property
     def n_groups(self) -> int:
         """Number of groups."""
-        return len(self.n_rows)
+        return len(self.counts)
+
+    @property
+    def n_rows(self) -> IntArray:
+        """Rows in each group."""
+        return np.asarray(self.counts.sum(axis=1))
 
     @property
     def n_units(self) -> int:
@@ -219,7 +224,7 @@ class ScoreCells:
             support = score_support(ScorePieces([score]), n_bins=n_bins, edge=edge)
         shape = (size, len(support.values))
         cell = _cell_numbers(support.position(score), code, *shape)
-        n_rows = sum_by(code, repeats, size).round().astype(np.int64)
+        counts = sum_by(cell, repeats, shape[0] * shape[1]).round().astype(np.int64)
         if cluster is None:
             rows = UnitRows.independent(cell, outcome, weight=w, repeats=repeats)
         else:
@@ -232,7 +237,7 @@ class ScoreCells:
             rows=rows,
             mass=mass.reshape(shape),
             total=total.reshape(shape),
-            n_rows=n_rows,
+            counts=counts.reshape(shape),
             clustered=cluster is not None,
         )
 
@@ -252,7 +257,7 @@ class ScoreCells:
             rows=self.rows.keep(kept, cell[kept]),
             mass=self.mass[chosen],
             total=self.total[chosen],
-            n_rows=self.n_rows[chosen],
+            counts=self.counts[chosen],
         )
 
     def above(self, threshold: float) -> "ScoreCells":
@@ -264,14 +269,13 @@ class ScoreCells:
         rows = self.rows.keep(
             kept, (group * (size - first) + position - first).astype(self.rows.cell.dtype)
         )
-        n_rows = np.bincount(group, weights=rows.copies[rows.unit], minlength=self.n_groups)
         return replace(
             self,
             support=self.support[first:],
             rows=rows,
             mass=self.mass[:, first:],
             total=self.total[:, first:],
-            n_rows=n_rows.round().astype(np.int64),
+            counts=self.counts[:, first:],
         )
 
     def sums(self) -> tuple[FloatArray, FloatArray]:
@@ -288,11 +292,12 @@ class ScoreCells:
             rows = UnitRows.independent(
                 cell, self.rows.outcome, weight=self.rows.unit_weight, repeats=self.rows.copies
             )
-        mass, total = (
+        mass, total, counts = (
             sum_by(number, sums.ravel(), shape[0] * shape[1]).reshape(shape)
-            for sums in (self.mass, self.total)
+            for sums in (self.mass, self.total, self.counts)
         )
-        return replace(self, support=support, rows=rows, mass=mass, total=total)
+        counts = counts.round().astype(np.int64)
+        return replace(self, support=support, rows=rows, mass=mass, total=total, counts=counts)
 
     def units_in_group(self) -> IntArray:
         """Return the number of units with a row in each group."""
@@ -547,7 +552,7 @@ def fitted_moments(cells: ScoreCells, fit: Recipe[Any]) -> InfluenceMoments:
 class _Summary(NamedTuple):
     mass: FloatArray
     total: FloatArray
-    n_rows: IntArray
+    counts: IntArray
     units_in_group: IntArray
     n_units: IntArray
     not_binary: IntArray
@@ -605,9 +610,14 @@ class PartitionedCells:
         return self.none.n_groups
 
     @property
+    def counts(self) -> IntArray:
+        """Rows at each score, of shape (n_groups, b)."""
+        return self.summary.counts
+
+    @property
     def n_rows(self) -> IntArray:
         """Rows in each group."""
-        return self.summary.n_rows
+        return np.asarray(self.counts.sum(axis=1))
 
     @property
     def n_units(self) -> int:
@@ -670,7 +680,7 @@ def _described(cells: ScoreCells) -> tuple[AnyArray, ...]:
     outcome = cells.rows.outcome.astype(np.float64)
     return (
         *cells.sums(),
-        cells.n_rows,
+        cells.counts,
         cells.units_in_group(),
         np.array(cells.n_units),
         np.array(int(not cells.binary)),

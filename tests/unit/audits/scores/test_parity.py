@@ -1,4 +1,5 @@
 import json
+import re
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +12,7 @@ from equipoise.audits.scores import sample as score_sample
 from equipoise.cli.app import app
 from equipoise.exceptions import DataError, InvalidParameterError, MissingValuesError
 from equipoise.plot.curves import before_after
+from equipoise.results.wording import picture_words
 from equipoise.stats.scores.parity import parity_test
 from simulate.scores import users_with_scores
 from support.engines import ENGINES, on_engine
@@ -372,10 +374,86 @@ def test_many_rows_are_binned_and_change_little(table, monkeypatch):
 def test_plot_draws_a_curve_and_a_band_for_each_group(table):
     result = eq.Audit(table, **ROLES).predictive_parity()
     axes = result.plot()
-    labels = [text.get_text() for text in axes.get_legend().get_texts()]
-    assert labels[:2] == ["sex: <b>", "sex: M"]
-    assert "band excludes zero" in labels
-    assert len(axes.collections) == 2
+    curves, strips = axes.figure.axes
+    assert curves is axes
+    assert len(curves.collections) == 2
+    labels = [text.get_text() for text in strips.get_legend().get_texts()]
+    assert labels == ["outcome = score", "band excludes zero"]
+    names = [text.get_text().partition(" \u00b7 ")[0] for text in strips.texts]
+    assert names == ["sex: <b>", "sex: M"]
+    assert [patch.get_gid() for patch in strips.patches] == ["scores-0", "scores-1"]
+
+
+def test_plot_on_given_axes_or_without_scores_names_the_curves_in_its_legend(table):
+    from matplotlib.figure import Figure
+
+    result = eq.Audit(table, **ROLES).predictive_parity()
+    told = result.to_dict()
+    told["details"] = told["details"] | {"scores": None}
+    for axes in (result.plot(ax=Figure().add_subplot()), eq.AuditResult.from_dict(told).plot()):
+        assert len(axes.figure.axes) == 1
+        labels = [text.get_text() for text in axes.get_legend().get_texts()]
+        assert labels[:2] == ["sex: <b>", "sex: M"]
+
+
+def test_rows_by_score_are_those_of_the_table_and_survive_json(table):
+    result = eq.Audit(table, **ROLES).predictive_parity()
+    scores = result.details["scores"]
+    rows = table.to_pydict()
+    for one in scores["groups"]:
+        own = [
+            s for s, g in zip(rows["score"], rows["sex"], strict=True) if f"sex={g}" == one["group"]
+        ]
+        counted = np.histogram(own, [*scores["low"], scores["high"][-1]])[0]
+        assert one["rows"] == counted.tolist()
+        assert sum(one["rows"]) == len(own)
+    assert len(scores["low"]) == len(scores["high"]) == 40
+    again = eq.AuditResult.from_dict(json.loads(json.dumps(result.to_dict())))
+    assert again.details["scores"] == scores
+
+
+def test_the_description_of_the_picture_says_where_scores_lie(table):
+    words = picture_words(eq.Audit(table, **ROLES).predictive_parity())[1]
+    assert re.search(
+        r"Half of the scores lie: sex: (M|<b>) between [\d.]+ and [\d.]+, sex: ", words
+    )
+
+
+def test_bins_with_few_people_are_withheld_and_drawn_as_such(rng):
+    n = 1000
+    score = np.round(rng.beta(2, 5, n), 3)
+    data = {
+        "y": (rng.uniform(size=n) < score) * 1,
+        "score": score,
+        "sex": rng.choice(list("ab"), n),
+    }
+    result = eq.Audit(data, **ROLES).predictive_parity()
+    whole = [one["rows"] for one in result.details["scores"]["groups"]]
+    assert any(0 < row < 5 for rows in whole for row in rows)
+    shown = result.disclosed()
+    for before, one in zip(whole, shown.details["scores"]["groups"], strict=True):
+        hidden = [row for row, told in zip(before, one["rows"], strict=True) if told is None]
+        assert all(told in {None, row} for row, told in zip(before, one["rows"], strict=True))
+        assert not any(told is not None and 0 < told < 5 for told in one["rows"])
+        assert len(hidden) > 1
+        assert sum(hidden) >= 5
+    assert "small counts are withheld" in shown.plot().figure.axes[1].get_xlabel()
+    again = eq.AuditResult.from_dict(json.loads(json.dumps(shown.to_dict())))
+    assert again.disclosed().details == shown.details
+    wider = [one["rows"] for one in again.disclosed(min_cell=20).details["scores"]["groups"]]
+    assert not any(row is not None and 0 < row < 20 for rows in wider for row in rows)
+    assert result.disclosed(min_cell=1).details == result.details
+
+
+def test_a_group_of_few_people_and_the_one_that_gives_it_away_have_no_bars_when_told(rng):
+    data = three_groups(rng)
+    data["sex"] = np.where(np.arange(1500) < 4, "tiny", data["sex"])
+    result = eq.Audit(data, **ROLES).predictive_parity(reference={"sex": "a"})
+    sizes = {one["group"]: sum(one["rows"]) for one in result.details["scores"]["groups"]}
+    assert sizes["sex=tiny"] == 4
+    shown = {one["group"] for one in result.disclosed().details["scores"]["groups"]}
+    smallest = min((name for name in sizes if name != "sex=tiny"), key=sizes.get)
+    assert shown == set(sizes) - {"sex=tiny", smallest}
 
 
 def test_plot_of_nothing_says_so(rng):
