@@ -190,7 +190,10 @@ def _dropped(value: Any, groups: set[str], told: set[str]) -> Any:
         if kept.get("worst") in groups:
             # The bound of the worst group is a number of that group.
             kept["bound"] = None
-        return {key: _dropped(item, groups, told) for key, item in _shortened(kept, groups).items()}
+        return {
+            key: None if _names_any(item, groups) else _dropped(item, groups, told)
+            for key, item in _shortened(kept, groups).items()
+        }
     if isinstance(value, (list, tuple)):
         return [
             _dropped(item, groups, told)
@@ -200,11 +203,22 @@ def _dropped(value: Any, groups: set[str], told: set[str]) -> Any:
     return value
 
 
+NAMING = ("group", "reference", "group_low", "group_high")
+"""Fields that say which groups a record is about."""
+
+
+def _names_any(record: Any, groups: set[str]) -> bool:
+    """Whether a value is a record about one of the groups."""
+    return isinstance(record, Mapping) and any(
+        isinstance(name := record.get(part), str) and name in groups for part in NAMING
+    )
+
+
 def _gives_away(entry: Mapping[str, Any], groups: set[str], told: set[str]) -> bool:
     group = entry.get("group")
-    if not isinstance(group, str):
-        return False
-    return group in groups or ("n" in entry and group not in told)
+    return _names_any(entry, groups) or (
+        isinstance(group, str) and "n" in entry and group not in told
+    )
 
 
 def _shortened(table: Mapping[str, Any], groups: set[str]) -> Mapping[str, Any]:
