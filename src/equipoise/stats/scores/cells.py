@@ -294,10 +294,10 @@ class ScoreCells:
             )
         mass, total, counts = (
             sum_by(number, sums.ravel(), shape[0] * shape[1]).reshape(shape)
-            for sums in (self.mass, self.total, self.counts)
+            for sums in (self.mass, self.total, self.counts.astype(np.float64))
         )
-        counts = counts.round().astype(np.int64)
-        return replace(self, support=support, rows=rows, mass=mass, total=total, counts=counts)
+        whole = counts.round().astype(np.int64)
+        return replace(self, support=support, rows=rows, mass=mass, total=total, counts=whole)
 
     def units_in_group(self) -> IntArray:
         """Return the number of units with a row in each group."""

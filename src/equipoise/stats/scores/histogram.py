@@ -71,11 +71,7 @@ def score_histogram(cells: AnyScoreCells, *, edge: float | None = None) -> Score
     number = (np.arange(len(rows))[:, None] * size + place).ravel()
     low, high = ends[:-1].copy(), ends[1:].copy()
     low[0], high[-1] = min(low[0], first), max(high[-1], last)
+    summed = sum_by(number, rows.ravel().astype(np.float64), len(rows) * size)
     return ScoreHistogram(
-        low=low,
-        high=high,
-        rows=sum_by(number, rows.ravel(), len(rows) * size)
-        .reshape(len(rows), size)
-        .round()
-        .astype(np.int64),
+        low=low, high=high, rows=summed.reshape(len(rows), size).round().astype(np.int64)
     )
