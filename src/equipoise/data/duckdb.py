@@ -417,7 +417,7 @@ def _under_names(
     """Read csv files that have the same columns, by the names that these have as text."""
     chosen = ", ".join(map(_quoted, names))
     relations = [
-        reader.read_csv(file, na_values=NULL_WORDS, **marks | {"names": header or names})
+        reader.read_csv(file, **{**marks, "na_values": NULL_WORDS, "names": header or names})
         for file, header in headers.items()
     ]
     return reduce(
