@@ -301,6 +301,8 @@ def _read_errors(path: str) -> Iterator[None]:
         raise DataError(f"Cannot read {shown(path)}: {_explained(error)}") from error
     except UnicodeDecodeError as error:
         raise DataError(f"Cannot read {shown(path)}: {NOT_TEXT}") from error
+    except ResourceError:
+        raise
     except (OSError, csv.Error) as error:
         raise DataError(f"Cannot read {shown(path)}: {reason(error)}") from error
 
