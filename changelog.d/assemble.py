@@ -14,25 +14,45 @@ HEADINGS = {
 MARK = "<!-- releases -->\n"
 
 
-def section(version, day):
-    """Return the text of a release, and the fragments it is made of."""
-    lines, used = [f"## {version} ({day})\n"], []
-    for kind, heading in HEADINGS.items():
-        fragments = sorted(HERE.glob(f"*.{kind}.md"))
-        if fragments:
-            items = (" ".join(file.read_text(encoding="utf-8").split()) for file in fragments)
-            lines.append(f"### {heading}\n\n" + "\n".join(f"- {item}" for item in items) + "\n")
-            used += fragments
-    return "\n".join(lines) + "\n", used
+def fragments():
+    """Return what the fragments say by heading, and their files."""
+    files = [(file, HEADINGS[file.name.split(".")[1]]) for file in sorted(HERE.glob("*.md"))]
+    said = {heading: [] for heading in HEADINGS.values()}
+    for file, heading in files:
+        said[heading].append(" ".join(file.read_text(encoding="utf-8").split()))
+    return said, [file for file, _ in files]
+
+
+def section(version, day, said):
+    """Return the text of a release."""
+    parts = [
+        f"### {heading}\n\n" + "".join(f"- {item}\n" for item in items)
+        for heading, items in said.items()
+        if items
+    ]
+    return "\n".join([f"## {version} ({day})\n", *parts])
 
 
 def main(version):
-    """Write the release and remove its fragments."""
+    """Write the release and remove its fragments.
+
+    A release that has been prepared and not yet tagged is prepared again: what its section says
+    stays, below what is new.
+    """
     page = HERE.parent / "CHANGELOG.md"
-    text, used = section(version, datetime.now(UTC).date().isoformat())
+    said, files = fragments()
     before, _, after = page.read_text(encoding="utf-8").partition(MARK)
-    page.write_text(f"{before}{MARK}\n{text}{after.lstrip()}", encoding="utf-8")
-    for file in used:
+    first, _, earlier = after.lstrip().partition("\n## ")
+    if first.startswith(f"## {version} ("):
+        for part in first.split("\n### ")[1:]:
+            heading, _, items = part.partition("\n")
+            said[heading] += [item.strip() for item in ("\n" + items).split("\n- ")[1:]]
+    else:
+        earlier = after.lstrip().removeprefix("## ")
+    text = section(version, datetime.now(UTC).date().isoformat(), said)
+    text += f"\n## {earlier}" if earlier else ""
+    page.write_text(f"{before}{MARK}\n{text}", encoding="utf-8")
+    for file in files:
         file.unlink()
 
 

@@ -39,6 +39,21 @@ def test_fragments_move_into_a_section_above_earlier_ones(assemble):
     assert text.endswith(earlier.lstrip())
 
 
+def test_a_release_that_is_not_yet_tagged_is_prepared_again(assemble):
+    page = assemble.HERE.parent / "CHANGELOG.md"
+    page.write_text(f"# Changes\n\n{assemble.MARK}\n## 0.9.0 (2026-01-01)\n\n### Fixed\n\n- Old.\n")
+    for said in ("One.", "Two."):
+        (assemble.HERE / "thing.fixed.md").write_text(said)
+        (assemble.HERE / "thing.added.md").write_text(f"Added {said}")
+        assemble.main("1.0.0")
+    text = page.read_text(encoding="utf-8")
+    assert re.findall(r"^## (\S+) ", text, re.MULTILINE) == ["1.0.0", "0.9.0"]
+    added, fixed, old = text.split("\n### ")[1:]
+    assert added == "Added\n\n- Added Two.\n- Added One.\n"
+    assert fixed.startswith("Fixed\n\n- Two.\n- One.\n\n## 0.9.0")
+    assert old == "Fixed\n\n- Old.\n"
+
+
 def test_every_fragment_has_a_kind_and_says_something(assemble):
     for file in (ROOT / "changelog.d").glob("*.md"):
         assert file.name.split(".")[1:] in [[kind, "md"] for kind in assemble.HEADINGS], file.name
