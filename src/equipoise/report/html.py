@@ -137,7 +137,7 @@ def _view(check: Check) -> dict[str, Any]:
         "columns": [(column.name, column.kind) for column in columns],
         "rows": [
             Row(
-                group=_named(finding.group, result, written),
+                group=written(finding.group),
                 identifier=finding.group,
                 cells=tuple(column.cells[k] for column in columns),
                 decision=formats.decision_word(finding.decision, result.question.words),
@@ -180,7 +180,7 @@ def _columns(result: AuditResult, written: Callable[[str], str]) -> list[Column]
     high = [None if f.ci is None else f.ci.high for f in findings]
     columns = [
         _words("Estimand", [f.estimand.words for f in findings]),
-        _words("Compared with", [_named(f.reference, result, written) for f in findings]),
+        _words("Compared with", [written(f.reference) for f in findings]),
         Column(name="n", cells=[_count(f) for f in findings]),
         Column(name="Share" if shares else "Value", cells=own if any(known) else []),
         Column(name="Reference", cells=target if len(set(target)) > 1 else []),
@@ -248,13 +248,6 @@ def _caption(result: AuditResult, *, method: bool = True) -> str:
             parts.append(words.format(_said(text, result)))
     text = ", ".join(parts)
     return text[:1].upper() + text[1:]
-
-
-def _named(name: str, result: AuditResult, written: Callable[[str], str]) -> str:
-    """Name a group, or write the groups in a text that stands in the place of one."""
-    if isinstance(name, GroupName):
-        return whole_group_words(name, result.words)
-    return written(name)
 
 
 def _said(text: Estimand | str, result: AuditResult) -> str:

@@ -89,10 +89,17 @@ def group_writer(result: "AuditResult") -> Callable[[str], str]:
     """
     known = {g for f in result.findings for g in (f.group, f.reference) if isinstance(g, GroupName)}
     words = {str(name): whole_group_words(name, result.words) for name in known}
+    # Subgroups that nobody named have conditions beside labels.
+    found = result.details.get("shown") or ()
+    words |= {one["group"]: ", ".join(one["words"]) for one in found}
     names = "|".join(map(re.escape, sorted(words, key=len, reverse=True)))
     whole = re.compile(rf"(?<![\w=./-])(?<!& )(?:{names})(?! & |[-.,:/'\"=]?\w)")
 
     def written(text: str) -> str:
+        if isinstance(text, GroupName):
+            return whole_group_words(text, result.words)
+        if text in words:
+            return words[text]
         # Every name has the sign between a column and its label.
         if not words or "=" not in text:
             return text

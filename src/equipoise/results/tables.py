@@ -6,7 +6,7 @@ import shutil
 import sys
 import textwrap
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from io import StringIO
 from itertools import pairwise
@@ -24,7 +24,7 @@ from equipoise.results.formats import (
     p_value,
     short_points,
 )
-from equipoise.results.sentences import share
+from equipoise.results.sentences import group_writer, share
 from equipoise.results.wording import headline, in_points, parts_of, parts_words, question_words
 
 if TYPE_CHECKING:
@@ -72,10 +72,12 @@ class _Line:
 class _Sheet:
     """What is printed of a result, in text and in HTML alike."""
 
+    title: tuple[str, ...]
     columns: tuple[str, ...]
     lines: tuple[_Line, ...]
     left_out: str
-    notes: tuple[Note, ...]
+    joint: str
+    notes: tuple[str, ...]
 
 
 def table(result: "AuditResult", *, most: int = MOST, more: str = "`to_frame()` has all") -> str:
@@ -98,15 +100,16 @@ def table(result: "AuditResult", *, most: int = MOST, more: str = "`to_frame()` 
     """
     width = text_width()
     sheet = _sheet(result, most, more)
-    parts = [*_title(result, width), _text(sheet, width)]
+    parts = [line for text in sheet.title for line in textwrap.wrap(text, width)]
+    parts += ["", _text(sheet, width)]
     if sheet.left_out:
         parts += ["", *textwrap.wrap(sheet.left_out, width)]
-    if result.joint is not None:
-        parts += ["", *textwrap.wrap(joint_line(result.joint), width)]
+    if sheet.joint:
+        parts += ["", *textwrap.wrap(sheet.joint, width)]
     if sheet.notes:
         parts.append("")
     for k, note in enumerate(sheet.notes, start=1):
-        parts += textwrap.wrap(f"[{k}] {note.message}", width, subsequent_indent="    ")
+        parts += textwrap.wrap(f"[{k}] {note}", width, subsequent_indent="    ")
     return printable("\n".join(parts))
 
 
@@ -121,9 +124,9 @@ def html_table(result: "AuditResult") -> str:
     )
     body = "".join(_html_line(line, len(sheet.columns)) for line in sheet.lines)
     rest = f"<p>{html.escape(sheet.left_out)}</p>" if sheet.left_out else ""
-    title = "".join(f"<p>{html.escape(text)}</p>" for text in _facts(result))
-    joint = "" if result.joint is None else f"<p>{html.escape(joint_line(result.joint))}</p>"
-    items = "".join(f"<li>{html.escape(note.message)}</li>" for note in sheet.notes)
+    title = "".join(f"<p>{html.escape(text)}</p>" for text in sheet.title)
+    joint = f"<p>{html.escape(sheet.joint)}</p>" if sheet.joint else ""
+    items = "".join(f"<li>{html.escape(note)}</li>" for note in sheet.notes)
     return (
         f"<div class='equipoise'>{title}<table>"
         f"<caption {_LEFT}>{html.escape(question_words(result))}</caption>"
@@ -154,6 +157,7 @@ def _sheet(result: "AuditResult", most: int, more: str) -> _Sheet:
     """Choose the findings to print, and write their cells."""
     shown, left_out = _shown(result, most, more)
     marks, notes = footnotes(shown)
+    written = group_writer(shown)
     shares = in_points(result)
     values = [result.details.value_of(finding) for finding in shown.findings]
     rates = shares and any(value is not None for value in values)
@@ -171,7 +175,7 @@ def _sheet(result: "AuditResult", most: int, more: str) -> _Sheet:
     lines: list[_Line] = []
     withheld: list[str] = []
     for (above, name), finding, value, mark in zip(
-        _names(shown.findings), shown.findings, values, marks, strict=True
+        _names(shown.findings, written), shown.findings, values, marks, strict=True
     ):
         if finding.withheld and finding.decision is not Decision.DETECTED:
             withheld.append(mark)
@@ -195,17 +199,28 @@ def _sheet(result: "AuditResult", most: int, more: str) -> _Sheet:
         groups = "1 group" if len(withheld) == 1 else f"{len(withheld)} groups"
         words = f"withheld{''.join(dict.fromkeys(withheld))}"
         lines.append(_Line(name=groups, cells=(*["-"] * (len(columns) - 2), words)))
-    return _Sheet(columns=columns, lines=tuple(lines), left_out=left_out, notes=tuple(notes))
+    return _Sheet(
+        title=(
+            f"{result.audit}: {result.method}; n = {result.n:,}; alpha = {result.alpha:g}",
+            f"Null: {written(result.null)}",
+            headline(result),
+        ),
+        columns=columns,
+        lines=tuple(lines),
+        left_out=left_out,
+        joint="" if result.joint is None else written(joint_line(result.joint)),
+        notes=tuple(written(note.message) for note in notes),
+    )
 
 
-def _names(findings: Sequence[Finding]) -> list[tuple[str, str]]:
+def _names(findings: Sequence[Finding], written: Callable[[str], str]) -> list[tuple[str, str]]:
     """Return the heading and the name of each line.
 
     Where groups have several lines, the group or the estimand is the heading: whichever is repeated
     less often.
     """
-    groups = _compared(findings)
-    estimands = [finding.estimand.words for finding in findings]
+    groups = _compared(findings, written)
+    estimands = [written(finding.estimand.words) for finding in findings]
     if not _repeated(findings):
         return [("", name) for name in groups]
     if _runs(estimands) < _runs(groups):
@@ -287,11 +302,11 @@ def _grid(sizes: Sequence[int]) -> "Table":
 
 
 def _wrapped(name: str, width: int) -> list[str]:
-    """Break a name into lines, between words or else after a sign; none if that is too wide."""
+    """Break a name into lines, between its parts, words or signs; none if that is too wide."""
     from rich.cells import cell_len
 
     indent = name[: len(name) - len(name.lstrip())]
-    for between in (r"(?<= )", r"(?<=[ =])", r"(?<=[ =\-_/,.])"):
+    for between in (r"(?<=, )", r"(?<= )", r"(?<=[ =])", r"(?<=[ =\-_/,.])"):
         lines = [indent]
         for piece in re.split(between, name[len(indent) :]):
             if cell_len((lines[-1] + piece).rstrip()) > width and lines[-1].strip():
@@ -302,13 +317,15 @@ def _wrapped(name: str, width: int) -> list[str]:
     return []
 
 
-def _compared(findings: Sequence[Finding]) -> list[str]:
+def _compared(findings: Sequence[Finding], written: Callable[[str], str]) -> list[str]:
     """Name the group of each finding, and its reference where lines would look alike without."""
     lines = Counter((finding.group, finding.estimand) for finding in findings)
     if max(lines.values(), default=1) == 1:
-        return [finding.group for finding in findings]
+        return [written(finding.group) for finding in findings]
     return [
-        f"{finding.group} compared with {finding.reference}" if finding.reference else finding.group
+        f"{written(finding.group)} compared with {written(finding.reference)}"
+        if finding.reference
+        else written(finding.group)
         for finding in findings
     ]
 
@@ -361,18 +378,6 @@ def _shown(result: "AuditResult", most: int, more: str) -> tuple["AuditResult", 
         " detected, then the smallest p-values."
     )
     return replace(result, findings=tuple(findings[k] for k in chosen)), sentence if rest else ""
-
-
-def _facts(result: "AuditResult") -> tuple[str, str, str]:
-    return (
-        f"{result.audit}: {result.method}; n = {result.n:,}; alpha = {result.alpha:g}",
-        f"Null: {result.null}",
-        headline(result),
-    )
-
-
-def _title(result: "AuditResult", width: int) -> list[str]:
-    return [line for text in _facts(result) for line in textwrap.wrap(text, width)] + [""]
 
 
 def footnotes(result: "AuditResult") -> tuple[list[str], list[Note]]:

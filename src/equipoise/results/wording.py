@@ -8,6 +8,7 @@ from equipoise._names import GroupName
 from equipoise._typing import Multiplicity
 from equipoise.results.finding import Decision, Finding
 from equipoise.results.formats import (
+    counted,
     decision_word,
     index_number,
     interval,
@@ -79,7 +80,8 @@ def picture_words(result: "AuditResult") -> tuple[str, str]:
     numbers = estimated(result)
     title = question_words(result)
     if not numbers:
-        return title, f"Nothing could be tested for the {len(result.findings)} groups asked for."
+        asked = counted(len(result.findings), "group")
+        return title, f"Nothing could be tested for the {asked} asked for."
     ordered = sorted(numbers, key=lambda finding: finding.estimate or 0.0)
     lowest, highest = ordered[0], ordered[-1]
     counts = ", ".join(

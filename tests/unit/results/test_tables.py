@@ -30,16 +30,17 @@ def rows(text):
 def test_differences_of_shares_are_told_in_points_beside_the_share(audit, monkeypatch):
     monkeypatch.setattr("equipoise.results.tables.text_width", lambda: 100)
     text = str(audit.disparity("fpr", reference={"sex": "Male"}, depth=1))
-    head, line = re.search(r"(group .*)\n(race=African-American .*)", text).groups()
+    head, line = re.search(r"(group .*)\n(race: African-American .*)", text).groups()
     assert head.split() == ["group", "share", "points", "95%", "interval", "p", "n", "decision"]
     # 805 of 1,795 and 993 of 3,066 who were not charged again were labelled high risk.
-    assert line.split()[:3] == ["race=African-American", "44.8%", "+12.4"]
+    assert line.split()[:4] == ["race:", "African-American", "44.8%", "+12.4"]
 
 
-def test_a_mean_and_a_ratio_keep_their_own_unit(audit):
+def test_a_mean_and_a_ratio_keep_their_own_unit(audit, monkeypatch):
+    monkeypatch.setattr("equipoise.results.tables.text_width", lambda: 100)
     ratios = str(audit.disparity("fpr", reference={"sex": "Male"}, scale="ratio", depth=1))
     assert re.search(r"^group +estimate +95% interval", ratios, re.MULTILINE)
-    assert re.search(r"race=African-American +1\.38 ", ratios)
+    assert re.search(r"race: African-American +1\.38 ", ratios)
 
 
 def test_the_share_goes_first_where_there_is_no_room(audit):
@@ -110,7 +111,23 @@ def test_bins_and_numbers_stand_in_their_order_inside_their_column():
     names = [f"{column}={label}" for column, label in labels]
     order = [names[k] for k in (0, 1, 3, 2, 4, 6, 5)]
     assert [f.group for f in in_order(lines)] == order
-    text = str(audit)
+    text = str(audit).replace(": ", "=")
     assert sorted(names, key=text.index) == order
     page = html_report(dossier(check("disparity", audit)))
     assert re.findall('data-group="([^"]*)"', page) == [html.escape(name) for name in order]
+
+
+def test_groups_are_written_as_sentences_write_them():
+    sex, race = GroupName([("sex", "F")]), GroupName([("race", "a"), ("sex", "F")])
+    order = Estimand("outcome at score 1 less that of sex=F at score 2", "outcome")
+    lines = [
+        finding(race, 0.1, 0.05, 0.2, reference=sex),
+        finding(race, 0.1, 0.05, 0.2, reference=sex, estimand=order),
+    ]
+    audit = result(findings=lines, null="no group differs from sex=F")
+    for text in (str(audit), audit._repr_html_()):
+        assert "sex=F" not in text
+        assert "race: a, sex: F" in text
+        assert "Null: no group differs from sex: F" in text
+        assert "of sex: F at score 2" in text
+    assert next(iter(audit.to_dict()["findings"][0].values())) == "race=a & sex=F"

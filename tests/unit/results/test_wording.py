@@ -279,4 +279,4 @@ def test_a_small_part_of_an_index_is_told_as_small(estimate, words):
     part = finding("everybody", estimate, -0.1, 8e-05, estimand=Estimand("between part", "index"))
     assert amount(part) == f"{words} (95% interval -0.1 to <0.001)"
     assert f"Estimates run from {words} (everybody)" in picture_words(result(findings=[part]))[1]
-    assert "e-05" in amount(finding("g=1", 7.38e-05, -0.1, 0.1))
+    assert amount(finding("g=1", 7.38e-05, -0.1, 0.1)).startswith("0.0000738 ")

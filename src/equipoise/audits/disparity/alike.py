@@ -9,7 +9,7 @@ from equipoise._typing import Conditional, FloatArray, Scale, StratumWeights
 from equipoise.audits.disparity.sides import Reference
 from equipoise.exceptions import InvalidParameterError
 from equipoise.results.finding import Decision, JointTest, Note
-from equipoise.results.formats import listed
+from equipoise.results.formats import counted, listed
 
 if TYPE_CHECKING:
     from equipoise.audits.disparity.measure import Measured
@@ -150,7 +150,7 @@ def bonferroni(null: str, p_values: list[float], alpha: float) -> JointTest:
     return JointTest(
         null=null,
         decision=Decision.DETECTED if p <= alpha else Decision.NOT_DETECTED,
-        method=f"Bonferroni over {len(p_values)} groups",
+        method=f"Bonferroni over {counted(len(p_values), 'group')}",
         p_value=p,
     )
 

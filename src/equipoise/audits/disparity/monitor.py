@@ -668,11 +668,12 @@ class _Teller:
             rule = (
                 f"at least {self.options.run_length:g} batches lie between false alarms on average"
             )
+        family = "one group and metric" if size == 1 else f"{size} groups and metrics"
         notes = [
             *self.seen.notes,
             Note(
                 code="multiplicity",
-                message=f"One family of {size} groups and metrics at all looks together: {rule}.",
+                message=f"One family of {family} at all looks together: {rule}.",
             ),
             _QUESTIONS,
         ]

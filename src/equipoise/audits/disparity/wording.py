@@ -231,7 +231,7 @@ def family_note(rule: str, count: int) -> Note:
         "bonferroni": "Bonferroni: the chance of any false flag is at most alpha",
         "none": "not adjusted: with many groups some are flagged by chance",
     }[rule]
-    groups = "group" if count == 1 else "groups"
     return Note(
-        code="multiplicity", message=f"P-values of one family of {count} {groups}, {words}."
+        code="multiplicity",
+        message=f"P-values of one family of {counted(count, 'group')}, {words}.",
     )

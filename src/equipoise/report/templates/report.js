@@ -158,7 +158,7 @@
 
   const written = (x) => {
     if (x === 0) return "0";
-    return Math.abs(x) >= 0.001 ? String(Number(x.toPrecision(3))) : x.toExponential(2);
+    return Math.abs(x) >= 1e-6 ? String(Number(x.toPrecision(3))) : x.toExponential(2);
   };
 
   const SIZE = 320;

@@ -54,6 +54,13 @@ def test_the_headline_says_it_as_a_person_would():
     assert "80% chance from a gap of about" in calm
 
 
+def test_a_subgroup_is_printed_as_its_conditions_are_said():
+    result = audit().discover("error_rate")
+    for text in (str(result), result._repr_html_()):
+        assert "age is at most 33, home is rent" in text
+        assert "home=rent" not in text
+
+
 def test_subgroups_that_larger_ones_explain_are_folded():
     result = audit().discover("error_rate")
     assert result.details["n_rejected"] > len(result.findings)

@@ -70,6 +70,17 @@ def test_outcomes_of_zeros_and_ones_are_exact_whatever_the_metric():
     assert "exact" in audit().monitor("mean_outcome").method
 
 
+@pytest.mark.parametrize(
+    ("reference", "size"), [({"g": "a"}, "one group and metric"), ("rest", "2 groups and metrics")]
+)
+def test_the_family_of_a_single_group_is_one(reference, size):
+    rows = {"g": ["a", "b"] * 60, "p": [0, 1, 1] * 40, "t": [k // 40 for k in range(120)]}
+    audit = eq.Audit(rows, group="g", y_pred="p", time="t")
+    result = audit.monitor("selection_rate", reference=reference)
+    (message,) = [note.message for note in result.notes if note.code == "multiplicity"]
+    assert message.startswith(f"One family of {size} at all looks together")
+
+
 def test_an_alarm_says_when_and_since_when():
     result = audit().monitor("selection_rate", reference={"g": "a"})
     b = next(path for path in result.details["paths"] if path["group"] == "g=b")
