@@ -463,4 +463,4 @@ def test_the_answer_comes_first_then_twenty_lines_and_no_name_is_broken(run, tmp
     table = [row for row in some.splitlines() if row.startswith("team: ")]
     whole = [row for row in every.splitlines() if row.startswith("team: ")]
     assert (len(table), len(whole)) == (20, 30)
-    assert {row.split("  ")[0] for row in whole} == {f"team={name}" for name in names}
+    assert {row.split("  ")[0] for row in whole} == {f"team: {name}" for name in names}

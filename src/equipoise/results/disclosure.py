@@ -100,10 +100,15 @@ def without(result: "AuditResult", groups: frozenset[str], min_cell: int) -> "Au
     result = result if told is result.details else replace(result, details=told)
     hidden = {f.group for f in result.findings if {f.group, f.reference} & groups}
     whole = result.details.to_dict()
-    for one in whole.get("tables") or ():
-        if isinstance(one, Mapping) and one.get("highest") in groups:
-            # Ratios to a withheld rate, beside the other rates, would give it away.
-            hidden |= set(one["categories"])
+    # Ratios to a withheld rate, beside the other rates, would give it away; the rates alone would
+    # say what it is at least, and of few rows few rates are left.
+    beneath = {
+        category
+        for one in whole.get("tables") or ()
+        if isinstance(one, Mapping) and one.get("highest") in groups
+        for category in one["categories"]
+    }
+    hidden |= beneath
     if all(f.withheld for f in result.findings if f.group in hidden):
         return result
     note = Note(
@@ -116,10 +121,21 @@ def without(result: "AuditResult", groups: frozenset[str], min_cell: int) -> "Au
         message="Numbers are withheld: they would give away those of the group compared with,"
         " which are.",
     )
+    by_highest = Note(
+        code="withheld-reference",
+        message="Numbers of the whole table are withheld: the category that the others are compared"
+        f" with has fewer than {min_cell} rows, or would give away one that has, and rates, counts"
+        " or ratios of the others would tell of it. Merge it with another category, or leave out"
+        " small ones.",
+    )
+
+    def reason(group: str) -> Note:
+        if group in groups:
+            return note
+        return by_highest if group in beneath else by_reference
+
     findings = tuple(
-        _withheld(finding, note if finding.group in groups else by_reference)
-        if finding.group in hidden
-        else finding
+        _withheld(finding, reason(finding.group)) if finding.group in hidden else finding
         for finding in result.findings
     )
     named = {name for f in findings if not f.withheld for name in (f.group, f.reference)}
@@ -190,6 +206,9 @@ def _dropped(value: Any, groups: set[str], told: set[str]) -> Any:
         if kept.get("worst") in groups:
             # The bound of the worst group is a number of that group.
             kept["bound"] = None
+        if kept.get("highest") in groups:
+            # Of few rows, whose rate is above all others is nearly known.
+            kept["highest"] = None
         return {
             key: None if _names_any(item, groups) else _dropped(item, groups, told)
             for key, item in _shortened(kept, groups).items()

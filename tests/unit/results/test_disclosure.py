@@ -90,6 +90,20 @@ def test_what_is_withheld_for_its_reference_is_told_in_other_results():
     assert once.disclosed() == once
 
 
+def test_ratios_to_a_small_highest_category_are_withheld_with_one_sentence():
+    rows = {"g": ["a"] * 60 + ["b"] * 70 + ["c"] * 4, "p": [1, 0] * 30 + [1, 0, 0] * 23 + [1] * 5}
+    whole = eq.Audit(rows, group="g", y_pred="p").impact_ratios()
+    assert whole.details["tables"][0]["highest"] == "g=c"
+    shown = whole.disclosed()
+    told = {f.group: f.notes[0].message for f in shown.findings}
+    assert told["g=b"].startswith("Numbers of the whole table are withheld: the category that the")
+    assert told["g=c"].startswith("Numbers are withheld: fewer than 5 rows")
+    assert all(f.withheld for f in shown.findings)
+    assert shown.details["tables"][0]["highest"] is None
+    again = AuditResult.from_dict(json.loads(json.dumps(shown.to_dict())))
+    assert str(again.disclosed()) == str(shown)
+
+
 def test_details_say_nothing_of_withheld_groups():
     lines = [named(3, g="a"), named(40, g="b"), named(900, g="c")]
     values = [{"group": f.group, "group_value": 0.5, "target_value": 0.4, "se": 0.1} for f in lines]
