@@ -1,6 +1,7 @@
 """Logic is written once, and what is written is used."""
 
 import ast
+import re
 from collections import defaultdict
 from pathlib import Path
 
@@ -62,3 +63,12 @@ def test_every_function_class_and_method_has_a_caller():
         if item.typ in {"function", "method", "class", "property", "import"}
     }
     assert unused == CALLED_FROM_OUTSIDE.keys()
+
+
+def test_commands_print_in_one_place():
+    """There signs that command a terminal are taken out."""
+    prints = re.compile(r"typer\.(echo|secho)|click\.echo|(?<![\w.])print\(|\.std(out|err)\.write")
+    printing = {
+        path.name for path in (SRC / "cli").glob("*.py") if prints.search(path.read_text("utf-8"))
+    }
+    assert printing == {"streams.py"}

@@ -144,3 +144,35 @@ def test_no_value_in_a_message_commands_a_terminal(run, commanding):
     assert done.returncode == 2
     assert "Could not convert string" in done.stderr
     assert unprintable(done.stdout + done.stderr) == []
+
+
+HOSTILE = "g\x1b[2J"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["init", "rows.csv", "--output", f"{HOSTILE}.toml"], 0),
+        (["init", "rows.csv", "--favourable", HOSTILE], 2),
+        (["audit", f"{HOSTILE}.toml"], 2),
+        (["audit", "plan.toml", "--output", f"{HOSTILE}.html"], 0),
+        (["audit", "plan.toml", "--baseline", HOSTILE], 2),
+        (["audit", "plan.toml", f"--{HOSTILE}"], 2),
+        (["report", HOSTILE], 2),
+        (["monitor", HOSTILE], 2),
+        (["monitor", "state", "rows.csv", "--plan", "watch.toml", "--id", HOSTILE], 0),
+        (["cells", "rows.csv", "--group", HOSTILE, "--metric", "selection_rate",
+          "--y-pred", "hired", "--output", f"{HOSTILE}.parquet"], 0),
+        (["merge", HOSTILE], 2),
+        (["design", "power", HOSTILE], 2),
+        ([HOSTILE], 2),
+    ],
+)  # fmt: skip
+def test_no_command_is_commanded_by_what_it_is_given(run, commanding, arguments, code):
+    folder = commanding.parent
+    watch = commanding.read_text().replace('"disparity"', '"monitor"')
+    (folder / "watch.toml").write_text(watch)
+    done = run(*arguments, cwd=folder)
+    assert done.returncode == code, done.stderr
+    assert unprintable(done.stdout + done.stderr) == []
+    assert "[2J" in done.stdout + done.stderr

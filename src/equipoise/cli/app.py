@@ -15,7 +15,7 @@ from equipoise.cli.ending import exit_code
 from equipoise.cli.init import init
 from equipoise.cli.monitor import monitor
 from equipoise.cli.report import report
-from equipoise.cli.streams import keep_streams
+from equipoise.cli.streams import echo, keep_streams
 
 __all__ = ["app", "main"]
 
@@ -39,7 +39,7 @@ app.add_typer(design.app, name="design")
 
 def _version(value: bool) -> None:
     if value:
-        typer.echo(f"equipoise {__version__}")
+        echo(f"equipoise {__version__}")
         raise typer.Exit
 
 

@@ -9,6 +9,7 @@ import typer
 
 from equipoise._typing import Engine, FailOn
 from equipoise.cli.files import check_outputs
+from equipoise.cli.streams import echo
 from equipoise.exceptions import DataError, InvalidParameterError
 
 __all__ = ["audit", "demo"]
@@ -135,7 +136,7 @@ def audit(
         raise DataError(f"The summary of results is not complete. {' '.join(rules.problems)}")
     if stopped:
         names = ", ".join(check.id for check in stopped)
-        typer.echo(
+        echo(
             f"equipoise: gate --fail-on {fail_on} tripped by {len(stopped)} of"
             f" {len(dossier.checks)} checks: {names}",
             err=True,

@@ -7,6 +7,7 @@ import typer
 
 from equipoise._typing import Engine, Missing
 from equipoise.cli.files import check_outputs
+from equipoise.cli.streams import echo
 
 __all__ = ["cells", "merge"]
 
@@ -75,7 +76,7 @@ def cells(
         engine=engine,
     )
     written = audit.cells(metrics=metric, path=output, suppress_below=suppress_below)
-    typer.echo(
+    echo(
         f"wrote {output}: {written.n_cells} cells; {written.withheld_cells} with"
         f" {written.withheld_rows} rows were withheld",
         err=True,
@@ -93,4 +94,4 @@ def merge(
 
     check_outputs(output, inputs={"the cells": files})
     merged = merge_files(*files, path=output)
-    typer.echo(f"wrote {output}: {merged.n_cells} cells of {len(merged.sources)} tables", err=True)
+    echo(f"wrote {output}: {merged.n_cells} cells of {len(merged.sources)} tables", err=True)

@@ -7,13 +7,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import typer
-
-from equipoise._names import printable, printable_json
+from equipoise._names import printable_json
 from equipoise._typing import Engine, FailOn
 from equipoise.audits.disparity.earlier import GapPair
 from equipoise.audits.progress import drawn_on
 from equipoise.cli.files import write_all
+from equipoise.cli.streams import echo
 from equipoise.exceptions import ResourceError
 from equipoise.plans.answer import answer
 from equipoise.plans.baseline import growth_words
@@ -71,7 +70,7 @@ class _Started:
     def __call__(self, check: PlannedCheck) -> None:
         self.number += 1
         if self.log:
-            typer.echo(f"check {self.number}: {check.id}", err=True)
+            echo(f"check {self.number}: {check.id}", err=True)
         self.progress.update(self.task, completed=self.number - 1, description=check.id)  # type: ignore[attr-defined]
 
 
@@ -108,18 +107,16 @@ def deliver(
     since = "" if grown is None else growth_words(grown, dossier)
     try:
         text = (
-            results
-            if json_file == STDOUT
-            else printable(findings(dossier, quiet=quiet, every=every) + since)
+            results if json_file == STDOUT else findings(dossier, quiet=quiet, every=every) + since
         )
-        typer.echo(text, nl=False)
+        echo(text, nl=False)
     except ResourceError as error:
         lost = error  # the files are still wanted
     write_all(texts)
     if lost is not None:
         raise lost
     if texts and not quiet:
-        typer.echo(f"wrote {', '.join(map(str, texts))}", err=True)
+        echo(f"wrote {', '.join(map(str, texts))}", err=True)
 
 
 def _heading(check: Check, width: int) -> str:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from equipoise.cli.streams import echo
+
 if TYPE_CHECKING:
     from equipoise.design.power import Power
 
@@ -133,7 +135,7 @@ def benefits(
     from equipoise.design.benefits import benefit_design
 
     design = benefit_design(base_rate, kappa, kind.value, minimum_benefit, order)
-    typer.echo(json.dumps(design.to_dict(), indent=2) if as_json else str(design))
+    echo(json.dumps(design.to_dict(), indent=2) if as_json else str(design))
 
 
 @app.command(name="power")
@@ -227,4 +229,4 @@ def show_sample_size(
 
 
 def _show(plan: "Power", *, as_json: bool) -> None:
-    typer.echo(json.dumps(asdict(plan), indent=2) if as_json else str(plan))
+    echo(json.dumps(asdict(plan), indent=2) if as_json else str(plan))

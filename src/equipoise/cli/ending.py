@@ -16,8 +16,8 @@ from types import FrameType
 
 import typer
 
-from equipoise._names import printable
 from equipoise._version import __version__
+from equipoise.cli.streams import echo
 from equipoise.exceptions import EquipoiseError, ResourceError
 
 __all__ = ["exit_code"]
@@ -43,7 +43,7 @@ def exit_code(command: Callable[[], object]) -> int:
     if received:
         code, words = _stopped(received[0])
     if words:
-        typer.echo(words, err=True)
+        echo(words, err=True)
     return code if isinstance(code, int) else 0
 
 
@@ -90,7 +90,7 @@ def _failed(error: BaseException) -> tuple[int, str]:
 
 
 def _one_line(error: BaseException) -> str:
-    return printable(" ".join(str(error).split()))
+    return " ".join(str(error).split())
 
 
 def _details(error: BaseException) -> str:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from equipoise._names import printable
 from equipoise._typing import Template
 from equipoise.cli.files import check_outputs, write_all
+from equipoise.cli.streams import echo
 from equipoise.exceptions import DataError, InvalidParameterError
 
 if TYPE_CHECKING:
@@ -69,13 +69,11 @@ def init(
     text = draft_text(drafted, path=path, checks=checks)
     write_all({output: text})
     for role, reason in drafted.reasons.items():
-        typer.echo(printable(f"{role} = {drafted.roles[role]}: {reason}"), err=True)
+        echo(f"{role} = {drafted.roles[role]}: {reason}", err=True)
     if drafted.warning:
-        typer.echo(printable(drafted.warning), err=True)
+        echo(drafted.warning, err=True)
     then = "" if "\n[[check]]" in text else "complete it as its comments say, then "
-    typer.echo(
-        f"wrote {output}; now {then}run: equipoise audit {output} --output report.html", err=True
-    )
+    echo(f"wrote {output}; now {then}run: equipoise audit {output} --output report.html", err=True)
 
 
 def template_checks(name: Template, drafted: "Draft") -> str:

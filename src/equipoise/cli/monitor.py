@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
 
-from equipoise._names import printable
 from equipoise._typing import Engine
 from equipoise.cli.files import check_outputs
+from equipoise.cli.streams import echo
 from equipoise.exceptions import InvalidParameterError
 
 if TYPE_CHECKING:
@@ -113,13 +113,13 @@ def monitor(
 
     after = update_state(state, change)
     if not said:
-        typer.echo("The state has no batch in its current epoch yet.")
+        echo("The state has no batch in its current epoch yet.")
         return
     deliver(said[-1].dossier, output, json_file, None, "never", quiet=quiet)
     if json_file != STDOUT:
-        typer.echo(printable(_alarm_words(after, said[-1])), nl=False)
+        echo(_alarm_words(after, said[-1]), nl=False)
     if fail_on == "detected" and after.standing:
-        typer.echo(
+        echo(
             "equipoise: gate --fail-on detected tripped by"
             f" {len(after.standing)} alarms that stand",
             err=True,

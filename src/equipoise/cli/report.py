@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from equipoise._names import printable
 from equipoise.cli.files import check_outputs, write_all
+from equipoise.cli.streams import echo
 
 __all__ = ["report"]
 
@@ -32,5 +32,5 @@ def report(
     if seal.edited:
         dossier = replace(dossier, title=f"{dossier.title} (edited after the audit)")
     write_all({output: html_report(dossier)})
-    typer.echo(printable(seal.words), err=True)
-    typer.echo(f"wrote {output}", err=True)
+    echo(seal.words, err=True)
+    echo(f"wrote {output}", err=True)

@@ -5,9 +5,30 @@ import os
 import sys
 from typing import Any, TextIO
 
+import typer
+
+from equipoise._names import printable
 from equipoise.exceptions import ResourceError
 
-__all__ = ["keep_streams"]
+__all__ = ["echo", "keep_streams"]
+
+
+def echo(text: object, *, nl: bool = True, err: bool = False) -> None:
+    """Print a text on stdout, or on stderr, in which no name or value commands the terminal.
+
+    All that a command says goes through here; only the bar of progress, which has no text from the
+    data, moves a cursor.
+
+    Parameters
+    ----------
+    text : object
+        What to print.
+    nl : bool
+        Whether a new line follows.
+    err : bool
+        Whether it is a message, for stderr.
+    """
+    typer.echo(printable(str(text)), nl=nl, err=err)
 
 
 def keep_streams() -> None:

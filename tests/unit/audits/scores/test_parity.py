@@ -88,7 +88,7 @@ def test_result_answers_where_and_whether(table):
     words = " ".join(str(result).split())
     assert "At equal scores the mean outcome of sex: M is" in words
     assert "the same score does not mean the same in every group" in words
-    assert "sex=M outcome at equal" in words
+    assert "sex: M outcome at equal" in words
     assert "<b>" not in result._repr_html_()
     pair = result.details["pairs"][0]
     assert pair["average_difference"] == pytest.approx(-0.2, abs=0.08)
