@@ -218,12 +218,57 @@ def test_further_questions_stand_in_the_annex_on_paper(browser, long):
     before = browser.driver.execute_script(order), browser.driver.execute_script(hidden)
     browser.driver.execute_script("window.dispatchEvent(new Event('beforeprint'))")
     moved = "return document.querySelectorAll('#annex .check').length"
-    assert browser.driver.execute_script(moved) == len(before[0]) - 4
+    # The answers of so many questions take two pages, which leaves two of four.
+    assert browser.driver.execute_script(moved) == len(before[0]) - 2
+    assert browser.find("#on-paper").text.startswith("On paper 8 of the 10 questions have no page")
     browser.driver.execute_script("window.dispatchEvent(new Event('afterprint'))")
+    assert not browser.find("#on-paper").is_displayed()
     after = browser.driver.execute_script(order), browser.driver.execute_script(hidden)
     assert after == before
     hide_all_but_the_front(browser)
     assert printed_pages(browser) <= 4 < whole
+
+
+@pytest.mark.parametrize(("asked", "pages"), [(1, 2), (3, 4), (6, 4)])
+def test_every_question_has_a_page_with_ten_rows_until_there_are_four_pages(
+    browser, tmp_path, asked, pages
+):
+    shares = {f"region {k:02d}": 0.1 + 0.8 * (k % 3 == 0) for k in range(14)}
+    lines = [
+        finding(f"race={name}", gap, gap - 0.05, gap + 0.05, decision=decision, n=200)
+        for name, gap in shares.items()
+        for decision in [Decision.DETECTED if gap > 0.5 else Decision.NOT_DETECTED]
+    ]
+    checks = [
+        replace(check("disparity", result(findings=lines, joint=joint())), id=f"asked-{k}")
+        for k in range(asked)
+    ]
+    file = tmp_path / "asked.html"
+    file.write_text(html_report(dossier(*checks)), encoding="utf-8")
+    browser.open(file)
+    names = browser.driver.execute_script(
+        "return [...document.querySelectorAll('.findings thead th')].map(th => th.textContent)"
+    )
+    browser.driver.execute_script("window.dispatchEvent(new Event('beforeprint'))")
+    leaves = browser.driver.find_elements("css selector", ".leaf")
+    assert len(leaves) == min(asked, 3)
+    for leaf in leaves:
+        rows = leaf.find_elements("css selector", "table.findings tbody tr")
+        words = [row.find_element("css selector", ".verdict").text for row in rows]
+        assert words == ["detected"] * 5 + ["not detected"] * 5
+        assert "10 of 14 rows" in leaf.find_element("css selector", "caption").text
+        assert leaf.find_element("css selector", "svg.figure.wide").is_displayed()
+        heads = [cell.text for cell in leaf.find_elements("css selector", "thead th")]
+        assert "Statistic" in names
+        assert "Statistic" not in heads
+    assert browser.find("#on-paper").is_displayed() == (asked > 3)
+    tables = "#annex table.findings tbody tr"
+    assert len(browser.driver.find_elements("css selector", tables)) == 14 * asked
+    hide_all_but_the_front(browser)
+    assert printed_pages(browser) == pages
+    browser.driver.execute_script("window.dispatchEvent(new Event('afterprint'))")
+    assert browser.driver.execute_script("return document.querySelectorAll('.leaf').length") == 0
+    assert len(browser.driver.find_elements("css selector", "table.findings")) == asked
 
 
 @pytest.mark.parametrize(("width", "height"), [(21.0, 29.7), (21.59, 27.94)], ids=["A4", "letter"])

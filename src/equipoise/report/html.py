@@ -21,7 +21,7 @@ from equipoise.report.sections import sections
 from equipoise.results import formats, wording
 from equipoise.results.assumptions import assumptions
 from equipoise.results.estimand import Estimand
-from equipoise.results.finding import Finding
+from equipoise.results.finding import Decision, Finding
 from equipoise.results.question import load
 from equipoise.results.result import AuditResult
 from equipoise.results.sentences import group_writer, share, whole_group_words
@@ -49,11 +49,12 @@ class Cell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """A column of a table; without cells it is left out."""
+    """A column of a table; without cells it is left out, and details are on paper in the annex."""
 
     name: str
     cells: list[Cell]
     kind: Literal["number", "text"] = "number"
+    detail: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +65,7 @@ class Row:
     identifier: str
     cells: tuple[Cell, ...]
     decision: str
+    detected: bool
     marks: tuple[int, ...]
 
 
@@ -134,13 +136,14 @@ def _view(check: Check) -> dict[str, Any]:
         "alternative": written(result.alternative),
         "figure": figure(result, prefix=f"fig-{check.id}") if result.findings else None,
         "legend": wording.legend_words(result),
-        "columns": [(column.name, column.kind) for column in columns],
+        "columns": [(column.name, column.kind, column.detail) for column in columns],
         "rows": [
             Row(
                 group=written(finding.group),
                 identifier=finding.group,
                 cells=tuple(column.cells[k] for column in columns),
                 decision=formats.decision_word(finding.decision, result.question.words),
+                detected=finding.decision is Decision.DETECTED,
                 marks=tuple(notes.index(note) + 1 for note in finding.notes),
             )
             for k, finding in enumerate(told.findings)
@@ -194,9 +197,9 @@ def _columns(result: AuditResult, written: Callable[[str], str]) -> list[Column]
         Column(name="Low", cells=_bounds(low, findings, shares=shares)),
         Column(name="High", cells=_bounds(high, findings, shares=shares)),
         Column(name="p", cells=adjusted),
-        Column(name="Unadjusted p", cells=raw if raw != adjusted else []),
-        Column(name="Statistic", cells=[_number(f.statistic) for f in findings]),
-        _words("Method", [f.method.replace("_", " ") for f in findings]),
+        Column(name="Unadjusted p", cells=raw if raw != adjusted else [], detail=True),
+        Column(name="Statistic", cells=[_number(f.statistic) for f in findings], detail=True),
+        replace(_words("Method", [f.method.replace("_", " ") for f in findings]), detail=True),
     ]
     return [column for column in columns if column.cells]
 

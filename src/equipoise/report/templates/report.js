@@ -76,9 +76,13 @@
   for (const table of document.querySelectorAll("table.findings")) makeSortable(table);
   for (const check of document.querySelectorAll(".check")) makeFilter(check);
 
-  // On paper the answers come first, on four pages; tables, tall figures and further questions,
-  // which the first page has answered too, follow in an annex. Many answers take a second page.
+  // On paper the first page is followed by a page for each of the first questions: its answer, its
+  // figure and ten rows. Whole tables, figures taller than a page has room for, and further
+  // questions, which the first page has answered too, follow in an annex.
+  const ROWS = 10;
+  const TALL = 1.3;
   const annex = document.getElementById("annex");
+  const told = document.getElementById("on-paper");
   const moved = [];
   const append = (part) => {
     const place = document.createComment("");
@@ -86,27 +90,52 @@
     annex.append(part);
     moved.push([place, part]);
   };
+  const copied = (part) => {
+    const copy = part.cloneNode(true);
+    copy.removeAttribute("id");
+    copy.dataset.copy = "";
+    return copy;
+  };
+  const firstRows = (table) => {
+    const copy = copied(table);
+    const rows = [...copy.tBodies[0].rows];
+    const detected = (row) => "detected" in row.dataset;
+    const ordered = [...rows.filter(detected), ...rows.filter((row) => !detected(row))];
+    copy.tBodies[0].replaceChildren(...ordered.slice(0, ROWS));
+    const details = [...copy.tHead.rows[0].cells].flatMap((cell, k) => ("detail" in cell.dataset ? [k] : []));
+    for (const row of copy.rows) for (const k of [...details].reverse()) row.cells[k].remove();
+    if (rows.length > ROWS) {
+      copy.caption.append(`; ${ROWS} of ${rows.length} rows, detected ones first: all are in the annex`);
+    }
+    return copy;
+  };
   window.addEventListener("beforeprint", () => {
     if (moved.length) return;
     const checks = [...document.querySelectorAll(".check")];
-    const front = checks.length > 7 ? 4 : 5;
-    checks.forEach((check, place) => {
-      if (place >= front) {
-        const section = check.parentElement;
-        append(check);
-        section.hidden = !section.querySelector(".check");
-        return;
-      }
-      const heading = check.querySelector("h3").cloneNode(true);
-      heading.removeAttribute("id");
-      heading.dataset.copy = "";
-      annex.append(heading);
+    // Four pages: many answers take a second one, and so does the summary of a bias audit.
+    const taken = 1 + (checks.length > 7) + Boolean(document.getElementById("bias-audit"));
+    const further = checks.slice(4 - taken);
+    for (const check of checks.slice(0, 4 - taken)) {
+      annex.append(copied(check.querySelector("h3")));
+      const rows = firstRows(check.querySelector("table.findings"));
       for (const part of check.querySelectorAll("figure, .evidence")) {
         const drawing = part.querySelector(".figure.wide");
         const { width, height } = drawing ? drawing.viewBox.baseVal : {};
-        if (!drawing || height >= 0.7 * width) append(part);
+        if (drawing && height <= TALL * width) continue;
+        append(part);
+        if (drawing) rows.caption.append("; the figure is in the annex, where it has room");
       }
-    });
+      check.append(rows);
+      check.classList.add("leaf");
+    }
+    for (const check of further) {
+      const section = check.parentElement;
+      append(check);
+      section.hidden = !section.querySelector(".check");
+    }
+    told.hidden = !further.length;
+    told.textContent = `On paper ${further.length} of the ${checks.length} questions have no page of`
+      + " their own: their figures stand in the annex with all tables.";
     annex.hidden = !moved.length;
   });
   window.addEventListener("afterprint", () => {
@@ -114,7 +143,9 @@
       place.replaceWith(part);
       part.parentElement.hidden = false;
     }
-    for (const heading of annex.querySelectorAll("[data-copy]")) heading.remove();
+    for (const copy of document.querySelectorAll("[data-copy]")) copy.remove();
+    for (const leaf of document.querySelectorAll(".leaf")) leaf.classList.remove("leaf");
+    told.hidden = true;
     annex.hidden = true;
   });
 
