@@ -142,6 +142,34 @@ def test_every_group_of_a_forest_is_named_and_drawn(pictures, name, size):
 
 
 @pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("name", [*FORESTS, "drop_table", "compare"])
+def test_no_two_lines_have_one_name(pictures, name, size):
+    _, figure = pictures(name, size)
+    axes = figure.axes[0]
+    beside = [text.get_text() for text in axes.get_yticklabels()]
+    above = [text.get_text() for text in axes.texts if text.get_label() == "name"]
+    names = beside if size == "page" else above
+    assert len(names) > 1
+    assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("name", ["predictive_parity", "marginal_outcome"])
+def test_scores_of_every_large_group_stand_in_a_strip_of_their_own(pictures, name, size):
+    result, figure = pictures(name, size)
+    strips = figure.axes[-1]
+    names = " ".join(text.get_text() for text in strips.texts)
+    assert all(race[-8:] in names for race in RACES[:3])
+    assert "rare" not in names
+    assert len(strips.patches) == 3
+    lines = {line.get_gid() for line in strips.get_lines()}
+    assert ({"cut-0", "cut-1", "cut-2"} <= lines) == (name == "marginal_outcome")
+    shared = strips.get_shared_x_axes().joined(figure.axes[0], strips)
+    assert shared == (name == "predictive_parity")
+    assert len(result.details["scores"]["groups"]) == 4
+
+
+@pytest.mark.parametrize("size", SIZES)
 def test_every_group_of_the_other_pictures_is_named(pictures, size):
     said = {
         name: " ".join(" ".join(text.get_text().split()) for text, _ in texts(figure))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from equipoise._typing import FloatArray
-from equipoise.audits.effects.questions import EffectDetails
+from equipoise.audits.effects.questions import EffectDetails, correction_words
 from equipoise.exceptions import InvalidParameterError
 from equipoise.plot.intervals import (
     decision_legend,
@@ -132,7 +132,8 @@ def effect_forest(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes":
     more = []
     if corrected:
         _draw_remaining(biases, details, axes)
-        words = f"remains after the correction {' or '.join(sorted(map(str, rules)))}, same data"
+        told = " or ".join(sorted(map(correction_words, rules)))
+        words = f"remains after the correction ({told}), same data"
     else:
         words = "no correction is recommended"
     if details.remaining:
@@ -354,7 +355,7 @@ def correction_prices(result: "AuditResult", *, ax: "Axes | None" = None) -> "Ax
             color=colour,
             mfc="white" if k % 2 else colour,
             ms=6.0 + 8.0 * (entry["flipped"] or 0.0),
-            label=entry["rule"],
+            label=correction_words(entry["rule"]),
             gid=f"price-{entry['rule']}",
         )
     gap = "\n" if narrow() else " "
@@ -402,7 +403,9 @@ def evaluation_bars(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes
             gid=f"rule-{rule}",
         )
         axes.plot([ends[0][k], ends[1][k]], [k, k], color=RAW, lw=1.0)
-    axes.set_yticks(range(len(found["corrections"])), found["corrections"])
+    axes.set_yticks(
+        range(len(found["corrections"])), list(map(correction_words, found["corrections"]))
+    )
     axes.invert_yaxis()
     axes.set_xlabel("root mean square of the errors that remain on the other half")
     return axes
@@ -521,7 +524,7 @@ def paper_densities(
             density,
             color=PALETTE[k % len(PALETTE)],
             lw=1.5,
-            label=rule,
+            label=correction_words(rule) if rule else "",
             gid=f"density-{rule or 'before'}",
         )
     axes.axvline(0.0, color=RAW, lw=0.6, zorder=0)

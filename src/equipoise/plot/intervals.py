@@ -50,7 +50,7 @@ DECISION_STYLE = {
     Decision.NOT_DETECTED: ("#0072B2", "o"),
     Decision.WITHIN_MARGIN: ("#009E73", "s"),
     Decision.NOT_TESTED: ("#767676", "x"),
-    Decision.ESTIMATED: ("#555555", "_"),
+    Decision.ESTIMATED: ("#555555", "|"),
 }
 
 MOST = 40
@@ -151,9 +151,14 @@ def line_names(result: "AuditResult", findings: Sequence[Finding]) -> list[str]:
     if len({f.reference for f in findings if isinstance(f.reference, GroupName)}) > 1:
         others = [known_group_words(finding.reference, result) for finding in findings]
         names = [f"{name}\nagainst {other}" for name, other in zip(names, others, strict=True)]
-    if len(gap_metrics(result)) < 2:
+    if not _several(result):
         return names
     return [f"{name}, {f.estimand.noun}" for name, f in zip(names, findings, strict=True)]
+
+
+def _several(result: "AuditResult") -> bool:
+    """Whether lines are of several quantities, such as gaps in two metrics, or gap and accuracy."""
+    return len(gap_metrics(result)) > 1 or len({f.estimand.noun for f in result.findings}) > 1
 
 
 def null_line(axes: "Axes", place: float, rows: Sequence[float]) -> None:
@@ -363,7 +368,7 @@ def _axis_words(result: "AuditResult", unit: float) -> str:
     if not result.findings:
         return ""
     estimand = result.findings[0].estimand
-    several = len(gap_metrics(result)) > 1
+    several = _several(result)
     words = str(estimand.scale) if several else estimand.words
     words += ", percentage points" if unit != 1.0 else ""
     told = None if several else result.words.metrics.get(estimand.metric)
@@ -501,7 +506,8 @@ def legend_below(axes: "Axes", handles: Sequence["Artist"]) -> None:
         return
     place = axes.get_subplotspec()
     beside = 1 if place is None else place.get_gridspec().ncols
-    longest = min(max(len(str(handle.get_label())) for handle in handles), 36) + 6
+    line = 36 if narrow() else 90
+    longest = min(max(len(str(handle.get_label())) for handle in handles), line) + 6
     columns = min(len(handles), 4, max(1, (48 if narrow() else 100 // beside) // longest))
     label = axes.get_xlabel()
     lines = 2.2 + label.count("\n") + bool(label)
@@ -517,4 +523,4 @@ def legend_below(axes: "Axes", handles: Sequence["Artist"]) -> None:
     )
     for text in legend.get_texts():
         text.set_parse_math(False)
-        text.set_text("\n".join(wrap(text.get_text(), 36 if narrow() else 90)))
+        text.set_text("\n".join(wrap(text.get_text(), line)))

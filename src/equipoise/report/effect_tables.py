@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from equipoise.audits.effects.questions import EffectDetails
+from equipoise.audits.effects.questions import EffectDetails, correction_words
 from equipoise.report.improvement_tables import PlainTable
 from equipoise.results.details import details_of
 from equipoise.results.formats import number, p_value
@@ -36,7 +36,8 @@ def effect_tables(result: AuditResult) -> tuple[PlainTable, ...]:
     slopes = details.slopes or [{"slope": None, "se": None}] * len(names)
     lines = PlainTable(
         caption="Effect, prediction, error and correction of each group (rule:"
-        f" {details.correction}; standard errors and intervals in brackets)",
+        f" {correction_words(details.correction, code=True)}; standard errors and intervals in"
+        " brackets)",
         columns=("Group", "Effect", "Predicted", "Error", "Subtract", "Remaining", "Slope"),
         rows=tuple(
             (
@@ -78,7 +79,12 @@ def _published(details: EffectDetails, found: dict[str, Any]) -> tuple[PlainTabl
         caption="Mean square of what a strategy leaves on the other half, sampling noise included",
         columns=("Strategy", "Errors", "Biases", "Still detected"),
         rows=tuple(
-            (rule, number(error), number(bias), f"{100 * rejected:.0f}%")
+            (
+                correction_words(rule, code=True),
+                number(error),
+                number(bias),
+                f"{100 * rejected:.0f}%",
+            )
             for rule, error, bias, rejected in zip(*(found[x] for x in names), strict=True)
         ),
     )
@@ -105,14 +111,22 @@ def _evaluation(details: EffectDetails) -> tuple[PlainTable, ...]:
     found, advice = details.evaluation, details.recommended
     if found is None or advice is None:
         return ()
+    recommended, candidate = (
+        correction_words(advice[part], code=True) for part in ("rule", "candidate")
+    )
     table = PlainTable(
         caption="Mean square of the errors that a rule leaves on the other half, sampling noise"
-        f" taken out. Recommended: {advice['rule']} (no group errs: p {p_value(advice['p_zero'])};"
-        f" expected change by {advice['candidate']}: {number(advice['delta'])}, standard error"
+        f" taken out. Recommended: {recommended} (no group errs: p {p_value(advice['p_zero'])};"
+        f" expected change by {candidate}: {number(advice['delta'])}, standard error"
         f" {number(advice['delta_se'])})",
         columns=("Rule", "Errors", "Biases", "Still detected"),
         rows=tuple(
-            (rule, number(error), number(bias), f"{100 * rejected:.0f}%")
+            (
+                correction_words(rule, code=True),
+                number(error),
+                number(bias),
+                f"{100 * rejected:.0f}%",
+            )
             for rule, error, bias, rejected in zip(
                 found["corrections"],
                 found["error_mean_square"],
@@ -144,7 +158,7 @@ def _prices(details: EffectDetails) -> tuple[PlainTable, ...]:
             columns=(*columns, "Gain of decisions", "Changed") if decided else columns,
             rows=tuple(
                 (
-                    entry["rule"],
+                    correction_words(entry["rule"], code=True),
                     number(entry["group_error"]),
                     f"{number(entry['loss'])} ({number(entry['loss_se'])})",
                     *(

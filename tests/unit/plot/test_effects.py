@@ -1,6 +1,7 @@
 """Nothing in the picture of predicted effects covers anything else, on a page and on a phone."""
 
 from itertools import combinations
+from typing import get_args
 
 import matplotlib as mpl
 import numpy as np
@@ -8,6 +9,8 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 import equipoise as eq
+from equipoise._typing import Correction
+from equipoise.audits.effects.questions import CORRECTION_WORDS
 
 CITIES = np.array(["Aarhus and others", "Berlin", "Cork", "Dar es Salaam", "Essen", "Frankfurt"])
 
@@ -68,3 +71,13 @@ def test_what_remains_crosses_no_word(panels):
 
 def test_words_beside_lines_do_not_cover_each_other(panels):
     assert not any(a.overlaps(b) for a, b in combinations(words(panels[0]), 2))
+
+
+def test_every_rule_of_correction_has_words_and_no_picture_has_codes(panels):
+    assert list(CORRECTION_WORDS) == list(get_args(Correction))
+    assert len(set(CORRECTION_WORDS.values())) == len(CORRECTION_WORDS)
+    legends = [axes.get_legend() for axes in panels if axes.get_legend()]
+    assert legends
+    said = [text.get_text() for legend in legends for text in legend.get_texts()]
+    assert "no correction" in said
+    assert not [words for words in said if "_" in words]

@@ -13,11 +13,13 @@ from equipoise.results.result import AuditResult
 from equipoise.results.wording import decided, joint_detected, joint_p, largest, tested, value
 
 __all__ = [
+    "CORRECTION_WORDS",
     "NO_REST",
     "POLICY",
     "TREATMENT_EFFECTS",
     "EffectDetails",
     "PolicyDetails",
+    "correction_words",
     "effect_estimand",
 ]
 
@@ -31,6 +33,29 @@ NO_REST = Note(
     code="no-rest",
     message="No other group can be tested, so there is nothing to compare this group with.",
 )
+
+
+CORRECTION_WORDS = {
+    "none": "no correction",
+    "mean": "the whole error",
+    "mean_if_detected": "the whole error, where detected",
+    "mse_plus": "the paper's first factor",
+    "mse_minus": "the paper's second factor",
+    "positive_part": "less by its own noise",
+    "james_stein": "James-Stein",
+    "bayes_zero": "Bayes, toward no error",
+    "eb_zero": "empirical Bayes, toward no error",
+    "eb": "empirical Bayes, toward the mean",
+    "sure": "Stein's risk, toward no error",
+    "npmle": "empirical Bayes, any distribution",
+}
+"""How people say the rules of `equipoise.stats.effects.corrections.effect_correction`."""
+
+
+def correction_words(rule: str | None, *, code: bool = False) -> str:
+    """Say a rule of correction in words, and its name in plans and calls where `code` is true."""
+    words = CORRECTION_WORDS.get(str(rule), str(rule))
+    return f"{words} ({rule})" if code and words != rule else words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -5,6 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import equipoise as eq
+from equipoise.audits.effects.questions import correction_words
 from equipoise.exceptions import InvalidParameterError
 from equipoise.plot.effects import paper_densities, paper_statistics
 from equipoise.report.effect_tables import effect_tables
@@ -64,7 +65,7 @@ def test_figures_and_tables_of_the_paper_are_drawn(result):
     assert paper_statistics(result).get_xlabel()
     lines, left, *_ = effect_tables(result)
     assert len(lines.rows) == 4
-    assert [row[0] for row in left.rows] == strategies
+    assert [row[0] for row in left.rows] == [correction_words(s, code=True) for s in strategies]
     assert result.plot() is not None
     again = eq.AuditResult.from_dict(result.to_dict())
     assert again.details["paper"] == result.details["paper"]

@@ -3,6 +3,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import equipoise as eq
+from equipoise.audits.effects.questions import CORRECTION_WORDS
 from equipoise.exceptions import DataError, InvalidParameterError
 from equipoise.plot.effects import correction_prices
 from equipoise.report.effect_tables import effect_tables
@@ -184,7 +185,9 @@ def test_prices_are_drawn_and_reported(table):
     captions = [one.caption for one in effect_tables(result)]
     assert any("buys and costs" in caption for caption in captions)
     (prices,) = (one for one in effect_tables(result) if "buys and costs" in one.caption)
-    assert [row[0] for row in prices.rows] == rules
+    assert [row[0] for row in prices.rows] == [f"{CORRECTION_WORDS[r]} ({r})" for r in rules]
+    labels = {line.get_label() for line in points}
+    assert labels >= {CORRECTION_WORDS[rule] for rule in rules}
     assert prices.columns[-1] == "Changed"
 
 
