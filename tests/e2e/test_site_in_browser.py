@@ -51,6 +51,19 @@ def test_axe_finds_nothing_serious_on_the_site(browser, site, page, width, dark)
     assert browser.violations() == []
 
 
+def test_a_phone_scrolls_no_page_of_the_site_sideways(browser, site):
+    browser.resize(390, 900)
+    pages = [page for page in sorted(site.rglob("*.html")) if "samples" not in page.parts]
+    wide = {}
+    for page in pages:
+        browser.driver.get(page.as_uri())
+        width = browser.driver.execute_script("return document.documentElement.scrollWidth")
+        if width > 390:
+            wide[page.relative_to(site).as_posix()] = width
+    assert len(pages) > 50
+    assert wide == {}
+
+
 def test_the_site_follows_the_system_until_a_reader_chooses(browser, site):
     paper = "return getComputedStyle(document.body).backgroundColor"
     browser.driver.get((site / "index.html").as_uri())
