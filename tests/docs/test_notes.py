@@ -4,6 +4,8 @@ import ast
 import re
 from pathlib import Path
 
+from calibration.noted_rates import quoted_table
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -22,3 +24,7 @@ def test_note_codes_and_headings_agree():
     headings = re.findall(r"^## (.+)$", (ROOT / "docs/notes.md").read_text(), re.MULTILINE)
     assert headings == sorted(headings)
     assert set(headings) == codes_in_source()
+
+
+def test_rates_of_unknown_shapes_are_those_that_notes_quote():
+    assert quoted_table() in (ROOT / "docs/notes.md").read_text(encoding="utf-8")

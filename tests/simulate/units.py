@@ -11,9 +11,15 @@ from equipoise.stats.small_samples import pooled_shape
 from equipoise.stats.unit_sums import CrossSums, UnitSums
 
 
-def _zero_inflated(rng, size):
-    return rng.exponential(size=size) * (rng.random(size) < 0.2)
+def _zero_inflated(rng, size, share=0.2):
+    return rng.exponential(size=size) * (rng.random(size) < share)
 
+
+def _outliers(rng, size):
+    return rng.standard_normal(size) + 20.0 * (rng.random(size) < 0.02)
+
+
+_LIKERT = 0.03, 0.03, 0.04, 0.2, 0.7
 
 LAWS = {
     "normal": (lambda rng, size: rng.standard_normal(size), 0.0),
@@ -28,6 +34,21 @@ LAWS = {
     "gamma .6": (lambda rng, size: rng.gamma(0.6, size=size), 0.6),
     "weibull .8": (lambda rng, size: rng.weibull(0.8, size), 1.1330030963193474),
     "left beta": (lambda rng, size: rng.beta(4.0, 0.7, size), 4.0 / 4.7),
+    "lognormal 1.5": (lambda rng, size: rng.lognormal(sigma=1.5, size=size), float(np.exp(1.125))),
+    "95% zeros": (lambda rng, size: _zero_inflated(rng, size, 0.05), 0.05),
+    "outliers": (_outliers, 0.4),
+    "pareto 2.5": (lambda rng, size: rng.pareto(2.5, size), 1.0 / 1.5),
+    "gamma .3": (lambda rng, size: rng.gamma(0.3, size=size), 0.3),
+    "weibull .6": (lambda rng, size: rng.weibull(0.6, size), 1.5045755),
+    "pareto 3.5": (lambda rng, size: rng.pareto(3.5, size), 1.0 / 2.5),
+    "outliers on both sides": (
+        lambda rng, size: rng.standard_normal(size) * np.where(rng.random(size) < 0.02, 10.0, 1.0),
+        0.0,
+    ),
+    "negative binomial": (lambda rng, size: rng.negative_binomial(0.5, 0.2, size) * 1.0, 2.0),
+    "u-shaped": (lambda rng, size: rng.beta(0.2, 0.2, size), 0.5),
+    "one in a hundred": (lambda rng, size: (rng.random(size) < 0.01) * 1.0, 0.01),
+    "likert": (lambda rng, size: 1.0 + rng.choice(5, size, p=_LIKERT), 4.51),
     "inverse gaussian": (lambda rng, size: rng.wald(1.0, 1.2, size), 1.0),
 }
 """Values of rows: how they are drawn, and their mean."""

@@ -38,6 +38,7 @@ from equipoise.stats.unit_sums import CrossSums, UnitSums
 __all__ = [
     "MIN_DF",
     "MIN_UNITS",
+    "VERY_SKEWED",
     "Contrast",
     "ContrastLaw",
     "JointTest",
@@ -624,30 +625,38 @@ def shape_is_unknown(n_pool: AnyArray | float, n_eff: AnyArray | float) -> BoolA
     return (np.asarray(n_pool) < 50.0) & (np.asarray(n_eff) < 30.0)
 
 
-_FOLDS = ((0, 5.0), (20, 3.0), (40, 2.0), (100, 1.5), (200, 1.25))
+VERY_SKEWED = 4.0
+"""Skewness that a sample of exponential values hardly ever has."""
+_FOLDS = ((0, 5.0, 5.0), (20, 3.0, 5.0), (40, 2.0, 5.0), (100, 1.5, 4.0), (200, 1.25, 3.0),
+          (500, 1.25, 2.0), (1000, 1.25, 1.75))  # fmt: skip
 
 
-def one_sided_fold(n_eff: AnyArray | float) -> FloatArray:
+def one_sided_fold(n_eff: AnyArray | float, skewness: AnyArray | float = 0.0) -> FloatArray:
     """How many fold p-values of one side count where the shape of values is not known.
 
     Parameters
     ----------
     n_eff : array
         Effective units of the smaller side.
+    skewness : array, default 0
+        Largest absolute skewness of unit means in a side.
 
     Returns
     -------
     array
-        From 5 with the fewest to 1.25 from 200 units on: of lognormal or mostly zero values at most
-        .064 are then false at 5% (tests/calibration/noted_rates.py).
+        From 5 with the fewest to 1.25 from 200 units on, and more for a skewness of 4 or more:
+        what is left is in tests/calibration/noted_rates.py.
 
     Examples
     --------
     >>> one_sided_fold([12.0, 20.0, 500.0]).tolist()
     [5.0, 3.0, 1.25]
+    >>> one_sided_fold(500.0, 6.0).tolist()
+    2.0
     """
-    units, folds = np.array(_FOLDS).T
-    return np.asarray(folds[np.searchsorted(units[1:], np.nan_to_num(n_eff), side="right")])
+    units, plain, skewed = np.array(_FOLDS).T
+    row = np.searchsorted(units[1:], np.nan_to_num(n_eff), side="right")
+    return np.asarray(np.where(np.asarray(skewness) >= VERY_SKEWED, skewed[row], plain[row]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from equipoise.audits.disparity.subgroups import units_of_unknown_shape
+from calibration.noted_rates import folds
 from equipoise.design import power, sample_size
 from equipoise.stats.multiplicity import adjusted_p_values
-from equipoise.stats.small_samples import one_sided_fold
 from simulate import units
 from simulate.disparity import assessed, binary_comparison, mean_comparison, regions
 from support.rates import assert_rate
@@ -156,8 +155,7 @@ def shown_of_few(rng, question, sizes, target, disparity, margin):
     if target == "rest":
         found = units.against_population(u, w, population=False)
     root = found.root(0.0)[:, 0]
-    unknown = units_of_unknown_shape(found.units())[:, 0]
-    fold = np.where(unknown, one_sided_fold(min(sizes)), 1.0)
+    fold = folds(found.units())[:, 0]
     if question == "disparity":
         return np.abs(root) > stats.norm.isf(0.025)
     above, below = found.root(-margin)[:, 0], found.root(margin)[:, 0]

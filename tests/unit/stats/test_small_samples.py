@@ -20,6 +20,7 @@ from equipoise.stats.small_samples import (
     joint_test,
     likelihood_is_long_enough,
     normal_root,
+    one_sided_fold,
     pooled_shape,
     shape_is_unknown,
     side_contrast,
@@ -371,6 +372,15 @@ def test_likelihood_is_long_enough_from_twenty_units_of_little_skewness():
     assert not likelihood_is_long_enough(19, 0.0)
     assert likelihood_is_long_enough(100, 2.0)
     assert not likelihood_is_long_enough(99, 2.0)
+
+
+def test_very_skewed_values_count_more_on_one_side_and_never_less():
+    units = np.arange(4.0, 3000.0)
+    plain, skewed = one_sided_fold(units, 3.99), one_sided_fold(units, 4.0)
+    assert (skewed >= plain).all()
+    assert (np.diff(plain) <= 0).all()
+    assert (np.diff(skewed) <= 0).all()
+    assert one_sided_fold([60.0, 60.0, 300.0], [2.0, 4.0, 4.0]).tolist() == [2.0, 5.0, 3.0]
 
 
 def test_shape_is_unknown_with_little_to_borrow_and_few_units():

@@ -33,16 +33,17 @@ from equipoise.audits.disparity.alike import GivenAsked, bonferroni
 from equipoise.audits.disparity.sides import Reference
 from equipoise.audits.disparity.subgroups import (
     MANY_VALUES,
-    SHAPES_UNKNOWN,
     Compared,
     compare_metrics,
     finite,
-    guarded_interval,
     method_words,
     plug_in_note,
-    shape_guard,
-    shape_unknown,
     survey_shape_notes,
+)
+from equipoise.audits.disparity.unknown_shapes import (
+    guarded_interval,
+    joint_shape_notes,
+    shape_guard,
 )
 from equipoise.audits.disparity.wording import family_note
 from equipoise.data.metrics import Metric, Metrics
@@ -704,7 +705,7 @@ def _joint(compared: Compared, null: str, method: DisparityMethod, alpha: float)
         statistic=finite(test.statistic),
         df=None if test.method == "bonferroni" else float(test.df),
         p_value=float(test.p_value),
-        notes=(SHAPES_UNKNOWN,) if shape_unknown(compared.found).any() else (),
+        notes=joint_shape_notes(compared.found, bounded=compared.measured.zero_one),
     )
 
 

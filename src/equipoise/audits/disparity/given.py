@@ -33,12 +33,8 @@ from equipoise.audits.disparity.alike import (
 from equipoise.audits.disparity.measure import Measured
 from equipoise.audits.disparity.questions import DisparityDetails
 from equipoise.audits.disparity.strata import compare_within_strata
-from equipoise.audits.disparity.subgroups import (
-    MANY_VALUES,
-    WITHIN_STRATA,
-    finite,
-    shape_not_taken_out,
-)
+from equipoise.audits.disparity.subgroups import MANY_VALUES, finite
+from equipoise.audits.disparity.unknown_shapes import WITHIN_STRATA, shape_not_taken_out
 from equipoise.audits.disparity.wording import family_note
 from equipoise.audits.words import dropped_notes
 from equipoise.data.groups import group_tables, matching_cells, subgroup_name

@@ -75,7 +75,7 @@ class Measured:
     design : SurveyDesign, optional
         Of a stratified sample; the moments are then its own.
     zero_one : bool
-        Whether a metric of a stratified sample is a rate.
+        Whether the metric is a rate: numerator and denominator of each row are 0 or 1.
     told : MetricWords, optional
         How the metric is told, where that does not follow from its name.
     """
@@ -143,7 +143,8 @@ def measure(
     else:
         moments = yield declared
     defined = moments.sums[:, 0]
-    binary = binary and not moments.sums[:, 1:].any()
+    zero_one = not moments.sums[:, 1:].any()
+    binary = binary and zero_one
     _check_size(moments, found.name)
     centre = _centre(moments) if centred and not binary else 0.0
     if centre:
@@ -168,6 +169,7 @@ def measure(
         units=units,
         centre=centre,
         notes=notes,
+        zero_one=zero_one,
     )
 
 

@@ -5,14 +5,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy import special
 
 from equipoise._checks import check_number, check_option
-from equipoise._typing import AnyArray, BoolArray, DisparityMethod, FloatArray, Scale
+from equipoise._typing import AnyArray, DisparityMethod, FloatArray, Scale
 from equipoise.audits.asking import Asking, side_by_side
 from equipoise.audits.disparity.measure import Measured, measure, metric_quantities
 from equipoise.audits.disparity.questions import DisparityDetails, GroupUnits
 from equipoise.audits.disparity.sides import External, Reference
+from equipoise.audits.disparity.unknown_shapes import (
+    IN_SURVEYS,
+    shape_not_taken_out,
+    shape_notes,
+)
 from equipoise.data.columns import Needs
 from equipoise.data.groups import Subgroups, matching_cells, subgroup_name, subgroups
 from equipoise.data.metrics import Metric, Metrics, find_metrics
@@ -22,29 +26,19 @@ from equipoise.moments import CellMoments
 from equipoise.results.estimand import Estimand
 from equipoise.results.finding import ConfidenceInterval, Decision, Finding, Note
 from equipoise.stats.disparity.gaps import Disparities, Target, disparities
-from equipoise.stats.disparity.means import UnitCounts
-from equipoise.stats.small_samples import (
-    likelihood_is_long_enough,
-    one_sided_fold,
-    shape_is_unknown,
-)
+from equipoise.stats.small_samples import likelihood_is_long_enough
 
 __all__ = [
     "Compared",
     "ComparedMetrics",
     "compare_metrics",
     "finite",
-    "guarded_interval",
     "method_words",
     "plug_in_note",
-    "shape_guard",
-    "shape_not_taken_out",
-    "shape_unknown",
     "status_notes",
     "subgroup_findings",
     "survey_shape_notes",
     "unit_notes",
-    "units_of_unknown_shape",
 ]
 
 SMALL_GROUP = 30
@@ -72,25 +66,8 @@ _UNADJUSTED = Note(
     message="The interval is two-sided and stands alone; the decision is that of the test, which"
     " allows for all groups of the family.",
 )
-SKEWED = 0.1
-"""Skewness of a mean from which one-sided tests may err, when there is little to borrow from."""
-LONE_UNITS = 100.0
-"""Units of a group without any other below which its tails are not known."""
-MEASURED = ((0, 0.17, 0.12), (12, 0.15, 0.10), (20, 0.13, 0.09), (40, 0.10, 0.08), (60, 0.10, 0.08),
-            (100, 0.08, 0.07), (200, 0.07, 0.07))  # fmt: skip
-"""Effective units; how often one-sided and two-sided tests of one group of lognormal or mostly zero
-values reject a true null at 5% from there on, at most (tests/calibration/noted_rates.py)."""
-IN_SURVEYS = ((0, 0.27, 0.24), (90, 0.16, 0.13), (300, 0.10, 0.09), (990, 0.09, 0.07))
-"""Rows; the same of stratified samples with weights of 1, 2 and 5, whose law has no skewness."""
-WITHIN_STRATA = ((0, 0.14, 0.10), (60, 0.12, 0.08), (300, 0.07, 0.06))
-"""Rows; the same of gaps to ten times as many others who are alike, in three strata."""
 MANY_VALUES = 5000
 """Rows of a group from which skewness is not spoken of, where it is not taken out."""
-SHAPES_UNKNOWN = Note(
-    code="shape-unknown",
-    message="Some groups have skewed values or uneven weights, and little to borrow their shape"
-    " from. In simulations of such groups joint tests rejected up to 11% at a nominal 5%.",
-)
 _TOO_SHORT = Note(
     code="likelihood-too-short",
     message="Empirical likelihood needs 20 effective units on both sides, and more for skewed"
@@ -419,7 +396,12 @@ def subgroup_findings(
         strict=True,
     )
     findings = []
-    every = unit_notes(found, clustered=compared.measured.clustered, guarded=guarded)
+    every = unit_notes(
+        found,
+        clustered=compared.measured.clustered,
+        bounded=compared.measured.zero_one,
+        guarded=guarded,
+    )
     for k in np.flatnonzero(found.tested & (found.n < MANY_VALUES)):
         every[k] = (*every[k], *survey_shape_notes(compared.measured, found.n[k]))
     if null is not None:
@@ -475,7 +457,7 @@ def status_notes(status: str, n: int, *, tested: bool) -> tuple[Note, ...]:
 
 
 def unit_notes(
-    found: Disparities, *, clustered: bool, guarded: bool = False
+    found: Disparities, *, clustered: bool, bounded: bool = False, guarded: bool = False
 ) -> list[tuple[Note, ...]]:
     """Say how few independent units a test rests on, or that they were too few for any."""
     units = found.units
@@ -487,10 +469,11 @@ def unit_notes(
     n = np.where(units.n_eff <= units.n_eff_target, units.n, units.n_target)
     long_enough = likelihood_is_long_enough(n_eff, units.skewness)
     likelihood = np.isin(found.method.astype(str), LIKELIHOODS) & ~long_enough
-    unknown = shape_unknown(found)
+    shapes = shape_notes(found, bounded=bounded, guarded=guarded)
     few = found.tested & (units.df < FEW_DEGREES)
     notes: list[tuple[Note, ...]] = [()] * len(found.n)
-    for k in np.flatnonzero(few | unknown | likelihood | (found.status == "too_few_units")):
+    shaped = np.array([bool(own) for own in shapes], dtype=np.bool_)
+    for k in np.flatnonzero(few | shaped | likelihood | (found.status == "too_few_units")):
         if found.status[k] == "too_few_units":
             message = (
                 f"Too few independent units for a test: {n[k]:.0f} {noun}, effectively"
@@ -498,95 +481,12 @@ def unit_notes(
             )
             notes[k] = (Note(code="too-few-units", message=message),)
             continue
-        told = ((few[k], _FEW_UNITS), (unknown[k], _shape_unknown(n_eff[k], guarded=guarded)))
-        notes[k] = tuple(note for so, note in (*told, (likelihood[k], _TOO_SHORT)) if so)
+        notes[k] = (
+            *((_FEW_UNITS,) if few[k] else ()),
+            *shapes[k],
+            *((_TOO_SHORT,) if likelihood[k] else ()),
+        )
     return notes
-
-
-def shape_unknown(found: Disparities) -> BoolArray:
-    """Whether values are skewed, or too few to tell, with little to borrow their shape from."""
-    few = found.tested & (found.method == "few_units")
-    return np.asarray(few & units_of_unknown_shape(found.units))
-
-
-def units_of_unknown_shape(units: UnitCounts | None) -> BoolArray:
-    """The same from the units alone; never for counts of independent rows."""
-    if units is None:
-        return np.zeros(1, dtype=np.bool_)
-    n_eff = np.minimum(units.n_eff, units.n_eff_target)
-    lone = (units.borrowed < 1.5 * n_eff) & (n_eff < LONE_UNITS)
-    # Own and borrowed shape differ; or hardly anybody else; or a few weights count for most.
-    alone = (units.shape == "checked") | (units.borrowed < 3.0 * n_eff)
-    alone |= units.n_eff < 0.5 * units.n
-    skewed = units.skewness >= SKEWED * np.sqrt(n_eff)
-    return np.asarray(shape_is_unknown(units.borrowed, n_eff) | lone | (alone & skewed))
-
-
-def shape_guard(found: Disparities) -> FloatArray:
-    """Return how many fold a one-sided p-value counts: 1 where the shape of values is known."""
-    if found.units is None:
-        return np.ones(len(found.n))
-    n_eff = np.minimum(found.units.n_eff, found.units.n_eff_target)
-    return np.where(shape_unknown(found), one_sided_fold(n_eff), 1.0)
-
-
-def guarded_interval(found: Disparities, confidence_level: float) -> tuple[FloatArray, FloatArray]:
-    """Return intervals that agree with p-values of one side times `shape_guard`."""
-    low, high = found.ci_low.copy(), found.ci_high.copy()
-    guard = shape_guard(found)
-    for fold in np.unique(guard[guard > 1.0]):
-        ends = found.interval(float(-special.ndtri((1.0 - confidence_level) / (2.0 * fold))))
-        low, high = (
-            np.where(guard == fold, own, kept) for own, kept in zip(ends, (low, high), strict=True)
-        )
-    return low, high
-
-
-def _shape_unknown(n_eff: float, *, guarded: bool) -> Note:
-    """Say how often tests of very skewed values err with so few units, as measured."""
-    _, one_sided, two_sided = max(row for row in MEASURED if row[0] <= n_eff)
-    if guarded:
-        fold = float(one_sided_fold(n_eff))
-        return Note(
-            code="shape-unknown",
-            message="Values are skewed, or too few to tell, and there is little to borrow their"
-            " shape from. In simulations of one group of as many very skewed values (lognormal, or"
-            f" four in five zero), one-sided tests rejected up to {one_sided:.0%} at a nominal 5%,"
-            f" two-sided ones {two_sided:.0%}. P-values of one side are therefore multiplied by"
-            f" {fold:g}; at most 6% were left.",
-        )
-    return Note(
-        code="shape-unknown",
-        message="Values are skewed, or too few to tell, and there is little to borrow their shape"
-        " from. In simulations of one group of as many very skewed values (lognormal, or four in"
-        f" five zero), one-sided tests rejected up to {one_sided:.0%} at a nominal 5%, two-sided"
-        f" ones {two_sided:.0%}.",
-    )
-
-
-def shape_not_taken_out(n: float, rates: tuple[tuple[int, float, float], ...], of: str) -> Note:
-    """Say how often tests err that do not take skewness out, as measured with so many rows.
-
-    Parameters
-    ----------
-    n : float
-        Rows of the group, or fewer independent units.
-    rates : tuple of tuple
-        Rows from which one-sided and two-sided tests reject so many true nulls.
-    of : str
-        What was simulated.
-
-    Returns
-    -------
-    Note
-    """
-    _, one_sided, two_sided = max(row for row in rates if row[0] <= n)
-    return Note(
-        code="shape-unknown",
-        message="The test does not take the skewness of values out. In simulations of as many very"
-        f" skewed ones (lognormal, or four in five zero) {of}, one-sided tests rejected up to"
-        f" {one_sided:.0%} at a nominal 5%, two-sided ones {two_sided:.0%}.",
-    )
 
 
 def survey_shape_notes(measured: Measured, n: float) -> tuple[Note, ...]:

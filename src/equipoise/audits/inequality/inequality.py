@@ -201,6 +201,7 @@ def inequality(
         alpha,
         confidence_level,
         clustered=table.roles.cluster is not None,
+        few_levels=measured.people is not None,
     )
     notes = [*measured.notes, *found.notes]
     if asked.design is not None and rates is not None:
@@ -431,6 +432,7 @@ def _contributions(
     level: float,
     *,
     clustered: bool,
+    few_levels: bool,
 ) -> tuple[list[Finding], list[dict[str, Any]]]:
     """Return, for each group, what it adds to both parts; tests are adjusted by Holm."""
     if test is None:
@@ -440,7 +442,7 @@ def _contributions(
     adjusted = adjusted_p_values(raw, "holm")
     low, high = contribution_intervals(parts, test, confidence_level=level)
     method = "ratio of mean benefits; Holm"
-    few = unit_notes(groups, clustered=clustered)
+    few = unit_notes(groups, clustered=clustered, bounded=few_levels)
     findings, records = [], []
     for g, name in enumerate(names):
         within_ci = found.within_group[g]
