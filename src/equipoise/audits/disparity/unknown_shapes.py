@@ -67,10 +67,7 @@ MEASURED: tuple[tuple[float, tuple[Rates, Rates, Rates]], ...] = (
     (1000, (Rates(0.05, 0.10, 0.06), Rates(0.09, 0.06, 0.06), Rates(0.09, 0.06, 0.06))),
 )
 """Effective units from which the rates hold, and rates for each class of skewness."""
-_LAWS = (
-    "values of heavy laws that look alike (lognormal with sigma 1.5; 19 in 20 zero; 2% of them 20"
-    " standard deviations out), alone or beside normal ones"
-)
+_LAWS = "lognormal with sigma 1.5; 19 in 20 zero; 2% of them 20 standard deviations out"
 
 
 def shape_unknown(found: Disparities) -> BoolArray:
@@ -141,7 +138,7 @@ def shape_notes(
     Returns
     -------
     list of tuple of Note
-        One or none for each group.
+        One or none for each group; groups of unseen tails share one, of the worst of them.
     """
     notes: list[tuple[Note, ...]] = [()] * len(found.n)
     if found.units is None:
@@ -149,13 +146,16 @@ def shape_notes(
     unknown, unseen = shape_unknown(found), tail_unseen(found) & (not bounded)
     row, column = _cells(found.units)
     fold = _fold(found.units) if guarded else np.ones(len(notes))
-    same: dict[tuple[bool, int, int, float], tuple[Note, ...]] = {}
-    for k in np.flatnonzero(unknown | unseen).tolist():
-        kind = bool(unknown[k]), int(row[k]), int(column[k]), float(fold[k])
+    same: dict[tuple[int, int, float], tuple[Note, ...]] = {}
+    for k in np.flatnonzero(unknown).tolist():
+        kind = int(row[k]), int(column[k]), float(fold[k])
         if kind not in same:
-            write = _unknown if unknown[k] else _unseen
-            same[kind] = (write(row[k], column[k], fold[k] if guarded else None),)
+            same[kind] = (_unknown(row[k], column[k], fold[k] if guarded else None),)
         notes[k] = same[kind]
+    if unseen.any():
+        one = (_unseen(found.units, unseen, guarded=guarded),)
+        for k in np.flatnonzero(unseen).tolist():
+            notes[k] = one
     return notes
 
 
@@ -177,19 +177,15 @@ def joint_shape_notes(found: Disparities, *, bounded: bool = False) -> tuple[Not
     unknown, unseen = shape_unknown(found), tail_unseen(found) & (not bounded)
     if found.units is None or not (unknown | unseen).any():
         return ()
+    if not unknown.any():
+        return (_unseen(found.units, unseen),)
     row, column = _cells(found.units)
     worst = max(MEASURED[row[k]][1][column[k]].two_sided for k in np.flatnonzero(unknown | unseen))
-    what = (
-        "Some groups have skewed values or uneven weights, and little to borrow their shape from."
-        if unknown.any()
-        else f"Some groups have fewer than {UNSEEN_UNITS:.0f} effective units, which need not show"
-        " how far out values lie."
-    )
     message = (
-        f"{what} In simulations joint tests with such groups rejected up to {worst:.0%} at a"
-        " nominal 5%."
+        "Some groups have skewed values or uneven weights, and little to borrow their shape from."
+        f" In simulations joint tests with such groups rejected up to {worst:.0%} at a nominal 5%."
     )
-    return (Note(code="shape-unknown" if unknown.any() else "tail-unseen", message=message),)
+    return (Note(code="shape-unknown", message=message),)
 
 
 def shape_not_taken_out(n: float, rates: Sequence[tuple[int, float, float]], of: str) -> Note:
@@ -238,9 +234,9 @@ def _unknown(row: int, column: int, fold: float | None) -> Note:
     rates = MEASURED[row][1][column]
     message = (
         "Values are skewed, or too few to tell, and there is little to borrow their shape from. In"
-        f" simulations of as many {_LAWS},"
-        f" one-sided tests rejected up to {rates.one_sided:.0%} at a nominal 5%, two-sided ones"
-        f" {rates.two_sided:.0%}."
+        f" simulations of as many values of heavy laws that look alike ({_LAWS}), alone or beside"
+        f" normal ones, one-sided tests rejected up to {rates.one_sided:.0%} at a nominal 5%,"
+        f" two-sided ones {rates.two_sided:.0%}."
     )
     if fold is not None:
         message += (
@@ -250,14 +246,16 @@ def _unknown(row: int, column: int, fold: float | None) -> Note:
     return Note(code="shape-unknown", message=message)
 
 
-def _unseen(row: int, column: int, fold: float | None) -> Note:
-    """Say what so few values need not show, and how often tests then err."""
-    rates = MEASURED[row][1][column]
-    one_sided = rates.one_sided if fold is None else rates.guarded
+def _unseen(units: UnitCounts, which: BoolArray, *, guarded: bool = False) -> Note:
+    """Say what some groups are too small to show, and how often tests of the worst then err."""
+    row, column = _cells(units)
+    rates = [MEASURED[row[k]][1][column[k]] for k in np.flatnonzero(which)]
+    two_sided = max(one.two_sided for one in rates)
+    one_sided = max(one.guarded if guarded else one.one_sided for one in rates)
     message = (
-        f"Fewer than {UNSEEN_UNITS:.0f} effective units need not show how far out values lie. In"
-        f" simulations of as many {_LAWS},"
-        f" two-sided tests rejected up to {rates.two_sided:.0%} at a nominal 5%, one-sided ones"
-        f" {one_sided:.0%}."
+        f"Fewer than {UNSEEN_UNITS:.0f} effective units need not show values far out. Where there"
+        f" are such ({_LAWS}), tests with as few as the smallest group here rejected up to"
+        f" {two_sided:.0%} at a nominal 5%, one-sided ones {one_sided:.0%}. Values with near"
+        " limits, such as scores and ages, have no such tails."
     )
     return Note(code="tail-unseen", message=message)

@@ -81,7 +81,7 @@ def test_normal_values_are_noted_below_two_hundred_units_only(rng):
         f"{quoted['two_sided']} at a nominal 5%, one-sided ones {quoted['one_sided']}"
         in few.findings[0].notes[-1].message
     )
-    assert f"rejected up to {quoted['two_sided']} at" in few.joint.notes[0].message
+    assert few.joint.notes == few.findings[0].notes[-1:]
     assert told(many) == [[]] * 3
     assert many.joint.notes == ()
 
@@ -140,6 +140,10 @@ def test_what_is_not_tested_or_exact_is_not_noted():
     assert told(few)[0] == []
 
 
-def test_groups_of_one_kind_share_a_note(rng):
-    result = ask(rng.uniform(size=1000), np.repeat(np.arange(10).astype(str), 100))
-    assert len({id(f.notes[-1]) for f in result.findings}) == 1
+def test_groups_of_unseen_tails_share_the_note_of_the_smallest(rng):
+    sizes = [40, 70, 120, 300]
+    result = ask(rng.uniform(size=sum(sizes)), np.repeat(["a", "b", "c", "d"], sizes))
+    *small, large = (f.notes for f in result.findings)
+    (note,) = {own[-1] for own in small}
+    assert f"rejected up to {rates(40, 0)['two_sided']} at" in note.message
+    assert large == ()
