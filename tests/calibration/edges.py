@@ -325,8 +325,8 @@ Designs that an independent calibration of the first version failed, measured ag
 present code. *Before* is what that calibration measured; *limit* is the nominal rate plus three
 binomial standard errors. Findings whose rate is above it carry a note that quotes a measured rate
 ([shape-unknown](notes.md#shape-unknown), [tail-unseen](notes.md#tail-unseen)); the verdict says in
-how many of the tables that err. Which rates are quoted, and from which designs, is in a
-[table](notes.md#shape-unknown) of its own.
+how many of the tables that err. The designs behind those rates, and how many groups of harmless
+values are noted, are [kept apart](../tests/calibration/noted_rates.md).
 *Not tested* is the share of tests that are refused because a side has fewer than 4 effective units.
 Many tables are tested at once by the functions that `Audit` calls; for rows 2, 3, 7, 9 and 18 one
 table of a design is also asked through `Audit`, and its p-values and notes must be equal. Rows 6
@@ -410,7 +410,7 @@ def scores(edges, rng):
 PEERS = """
 In brackets: median length of the peer's interval as a multiple of the root's. Three of the four
 peers miss 95% in some line: CR1 t falls to .82, Korn-Graubard to .89, Welch to .90, while the root
-is at .950 or above throughout. The fourth, Korn-Graubard at Kish's effective size, covers .970 to
+is at .950 or above throughout. The fourth, Clopper-Pearson at Kish's effective size, covers .970 to
 .983 in the four lines of weighted rates that it is for, with intervals .35 to .88 as long as the
 root's: there it is the better interval. In 10 of the 27 lines a peer covers more than the root, by
 .013 at most. Where both cover what they claim, what is left to gain is length, not truth. Welch
