@@ -205,15 +205,25 @@ def peers(rng):
     u, w, mean = simulate.clusters(rng, 15, 6, N_TABLES, icc=0.3)
     ours = simulate.against_known(u, w, 0.0).interval(TWO_SIDED)
     add("6 x 15 clusters, icc .3, lognormal", ours, mean, {"CR1 t": t_interval(u, w)})
-    for n, cv, rate in ((40, 2.0, 0.2), (200, 2.0, 0.2), (40, 1.0, 0.5), (100, 1.0, 0.1)):
-        u, w, _ = simulate.weighted_rows(rng, None, n, 6, cv, N_TABLES, rate=rate)
+
+    def add_weighted(name, u, w, rate):
         ours = simulate.against_known(u, w, 0.0).interval(TWO_SIDED)
         others = {
             "CR1 t": t_interval(u, w),
-            "Korn-Graubard": korn_graubard(u, w, n),
+            "Korn-Graubard": korn_graubard(u, w, u.shape[-1]),
             "Kish": kish(u, w),
         }
-        add(f"6 x {n} rows, weights cv {cv:g}, rate {rate}", ours, rate, others)
+        add(name, ours, rate, others)
+
+    for n, cv, rate in ((40, 2.0, 0.2), (200, 2.0, 0.2), (40, 1.0, 0.5), (100, 1.0, 0.1)):
+        u, w, _ = simulate.weighted_rows(rng, None, n, 6, cv, N_TABLES, rate=rate)
+        add_weighted(f"6 x {n} rows, weights cv {cv:g}, rate {rate}", u, w, rate)
+    (own,) = rng.spawn(1)
+    for n in (40, 100, 400):
+        u, w, rate = simulate.rates_that_go_with_weights(
+            own, n, 6, 1.0, N_TABLES, rate=0.02, heavy_rate=0.5
+        )
+        add_weighted(f"6 x {n} rows, weights cv 1, rate .02, of large weights .5", u, w, rate)
     designs = [
         ("normal", 10, 12), ("normal", 30, 12), ("exponential", 10, 12), ("lognormal", 6, 30),
         ("zero-inflated", 6, 40),

@@ -5,6 +5,7 @@ have the mean that is returned with them. Units that do not exist have w = 0.
 """
 
 import numpy as np
+from scipy import stats
 
 from equipoise.stats.disparity.means import MeanComparison
 from equipoise.stats.small_samples import pooled_shape
@@ -70,6 +71,16 @@ def weighted_rows(rng, law, n, n_groups, cv, n_tables, *, rate=None):
         return w * (rng.random(shape) < rate), w, rate
     draw, mean = LAWS[law]
     return w * draw(rng, shape), w, mean
+
+
+def rates_that_go_with_weights(rng, n, n_groups, cv, n_tables, *, rate, heavy_rate):
+    """0/1 rows; those with the quarter of largest weights have another rate."""
+    shape, sd = (n_tables, n_groups, n), np.sqrt(np.log1p(cv**2))
+    z = rng.standard_normal(shape)
+    heavy = z > stats.norm.ppf(0.75)
+    w = np.exp(sd * z)
+    u = w * (rng.random(shape) < np.where(heavy, heavy_rate, rate))
+    return u, w, rate + (heavy_rate - rate) * stats.norm.cdf(sd - stats.norm.ppf(0.75))
 
 
 def clusters(rng, n_clusters, n_groups, n_tables, *, icc, rate=None, rows_each=20, size_cv=0.0):
