@@ -3,7 +3,7 @@ import json
 import pytest
 
 from equipoise.cli.app import main
-from equipoise.design import benefit_design
+from equipoise.design import benefit_design, power
 
 
 def run(capsys, *arguments):
@@ -63,3 +63,19 @@ def test_impossible_share_exits_with_two_and_one_line(capsys):
     code, out, err = run(capsys, *words.split())
     assert (code, out) == (2, "")
     assert err.strip() == "equipoise: `share` must be in (0, 1); got 3.0. Pass 0.03 for 3%."
+
+
+def test_inequality_is_planned_with_a_spread_for_each_group(capsys):
+    words = "design power inequality --n 2000 --share 0.7 --share 0.3 --disparity 1 --disparity 0.9"
+    code, out, _ = run(capsys, *words.split(), "--sd", 0.5, "--sd", 0.6, "--skewness", 0.5)
+    assert code == 0
+    plan = power(
+        "inequality", n=2000, share=[0.7, 0.3], disparity=[1, 0.9], sd=[0.5, 0.6], skewness=0.5
+    )
+    assert out.strip() == str(plan)
+
+
+def test_a_target_from_elsewhere_has_its_standard_error(capsys):
+    words = "design power disparity --n 99 --share 0.9 --disparity 0.4 --sd 1 --target known"
+    _, out, _ = run(capsys, *words.split(), "--target-se", 0.1, "--json")
+    assert json.loads(out)["se"] == [pytest.approx((1 / 89.1 + 0.01) ** 0.5)]

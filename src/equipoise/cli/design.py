@@ -27,6 +27,7 @@ class Question(StrEnum):
     DISPARITY = "disparity"
     FLAG = "flag"
     CERTIFY = "certify"
+    INEQUALITY = "inequality"
 
 
 class PlannedTarget(StrEnum):
@@ -58,22 +59,29 @@ class Rule(StrEnum):
     NONE = "none"
 
 
-AskedQuestion = Annotated[Question, typer.Argument(help="disparity, flag or certify.")]
+AskedQuestion = Annotated[Question, typer.Argument(help="disparity, flag, certify or inequality.")]
 Share = Annotated[
     list[float],
     typer.Option("--share", help="Share of a group in the rows; repeat for several groups."),
 ]
 Disparity = Annotated[
     list[float],
-    typer.Option("--disparity", help="True difference from the target; one, or one per share."),
+    typer.Option(
+        "--disparity",
+        help="True difference from the target, or mean benefit; one, or one per share.",
+    ),
 ]
 Rate = Annotated[float | None, typer.Option("--rate", help="Rate of the target, for 0/1 metrics.")]
 Sd = Annotated[
-    float | None, typer.Option("--sd", help="Standard deviation within groups, otherwise.")
+    list[float] | None,
+    typer.Option(
+        "--sd", help="Standard deviation within groups, otherwise; one, or one per share."
+    ),
 ]
 AgainstWhom = Annotated[
     PlannedTarget, typer.Option("--target", help="What the groups are compared with.")
 ]
+TargetSe = Annotated[float, typer.Option("--target-se", help="Standard error of a known target.")]
 ReferenceShare = Annotated[
     float | None, typer.Option("--reference-share", help="Share of the reference group.")
 ]
@@ -91,6 +99,10 @@ DesignEffect = Annotated[
 ]
 ClusterSize = Annotated[
     float | None, typer.Option("--cluster-size", help="Rows of a unit, where rows are dependent.")
+]
+Skewness = Annotated[
+    float | None,
+    typer.Option("--skewness", help="Of the mean of a unit; by default none, or what --rate says."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
@@ -147,6 +159,7 @@ def show_power(
     rate: Rate = None,
     sd: Sd = None,
     target: AgainstWhom = PlannedTarget.POPULATION,
+    target_se: TargetSe = 0.0,
     reference_share: ReferenceShare = None,
     margin: Margin = 0.0,
     alternative: Alternative = Side.GREATER,
@@ -155,6 +168,7 @@ def show_power(
     adjust: Adjust = Rule.AUTO,
     design_effect: DesignEffect = 1.0,
     cluster_size: ClusterSize = None,
+    skewness: Skewness = None,
     as_json: AsJson = False,
 ) -> None:
     """Chance that an audit of n rows shows what is there."""
@@ -169,6 +183,7 @@ def show_power(
             rate=rate,
             sd=sd,
             target=target.value,
+            target_se=target_se,
             reference_share=reference_share,
             margin=margin,
             alternative=alternative.value,
@@ -177,6 +192,7 @@ def show_power(
             adjust=adjust.value,
             design_effect=design_effect,
             cluster_size=cluster_size,
+            skewness=skewness,
         ),
         as_json=as_json,
     )
@@ -190,6 +206,7 @@ def show_sample_size(
     rate: Rate = None,
     sd: Sd = None,
     target: AgainstWhom = PlannedTarget.POPULATION,
+    target_se: TargetSe = 0.0,
     reference_share: ReferenceShare = None,
     margin: Margin = 0.0,
     alternative: Alternative = Side.GREATER,
@@ -198,6 +215,7 @@ def show_sample_size(
     adjust: Adjust = Rule.AUTO,
     design_effect: DesignEffect = 1.0,
     cluster_size: ClusterSize = None,
+    skewness: Skewness = None,
     wanted: Annotated[
         float, typer.Option("--power", help="Power wanted for the test of each group.")
     ] = 0.8,
@@ -214,6 +232,7 @@ def show_sample_size(
             rate=rate,
             sd=sd,
             target=target.value,
+            target_se=target_se,
             reference_share=reference_share,
             margin=margin,
             alternative=alternative.value,
@@ -222,6 +241,7 @@ def show_sample_size(
             adjust=adjust.value,
             design_effect=design_effect,
             cluster_size=cluster_size,
+            skewness=skewness,
             power=wanted,
         ),
         as_json=as_json,

@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import special
 
 from equipoise._checks import check_fraction, check_integer, check_number
 from equipoise._typing import FloatArray
-from equipoise.design.power import MANY, critical_value, unit_rows
+from equipoise.design.power import unit_rows
+from equipoise.design.units import PlannedSide, unit_law
 from equipoise.exceptions import InvalidParameterError
-from equipoise.stats.small_samples import MIN_UNITS
+from equipoise.stats.small_samples import MIN_UNITS, quotient
 
 __all__ = ["EffectAudit", "effect_audit"]
 
@@ -140,42 +140,44 @@ def effect_audit(
     factor = check_number("design_effect", design_effect, low=np.finfo(float).tiny)
     rows = unit_rows(factor, cluster_size)
     size = n * parts
-    se = spread * np.sqrt(factor / (size * treated * (1.0 - treated)))
-    others = size.sum() - size
-    squares = size**2 * se**2
-    rest = (squares.sum() - squares) / others**2
+    arms = [
+        PlannedSide(
+            units=size * part / rows,
+            variance=spread**2 * factor / (size * part),
+            skewness=np.zeros(len(parts)),
+        )
+        for part in (treated, 1.0 - treated)
+    ]
+    single = unit_law(arms, pool=n / rows)
+    apart = unit_law([*arms, *(_others(arm, size) for arm in arms)], pool=n / rows)
     # Of two groups the biases are one number with two signs: one test.
     level = alpha / (1 if len(parts) == 2 else len(parts))
-    share_of_arm = np.array([treated, 1.0 - treated])
-    units = size[:, None] * share_of_arm / rows
-    arm = spread**2 * factor / (size[:, None] * share_of_arm)
-    doubt = (arm**2 / np.maximum(units - 1.0, 1e-9)).sum(axis=1)
-    others_doubt = ((size**4 * doubt).sum() - size**4 * doubt) / others**4
-    least = units.min(axis=1)
-    reach = _reach(level, chance, se**4 / doubt, least)
-    apart = _reach(level, chance, (se**2 + rest) ** 2 / (doubt + others_doubt), least)
-    alone = _reach(alpha / len(parts), chance, se**4 / doubt, least)
+    reach = single.se * single.least(chance, level / 2.0)
     slope = None
     if pred_sd is not None:
-        slope = tuple((reach * se / check_number("pred_sd", pred_sd, low=1e-300)).tolist())
+        slope = tuple((reach / check_number("pred_sd", pred_sd, low=1e-300)).tolist())
     return EffectAudit(
         n=n,
         power=chance,
         level=level,
         share=tuple(parts.tolist()),
         n_group=tuple(size.tolist()),
-        error=tuple((alone * se).tolist()),
-        bias=tuple((apart * np.sqrt(se**2 + rest)).tolist()),
+        error=tuple((single.se * single.least(chance, 0.5 * alpha / len(parts))).tolist()),
+        bias=tuple((apart.se * apart.least(chance, 0.5 * level)).tolist()),
         slope=slope,
         # The weights of ranks have variance one.
-        autoc=tuple((reach * se).tolist()),
+        autoc=tuple(reach.tolist()),
     )
 
 
-def _reach(level: float, power: float, df: FloatArray, units: FloatArray) -> FloatArray:
-    """Return how many standard errors are detected at a level with a power."""
-    tested = units >= MIN_UNITS
-    # The search for a noncentral law of less than one degree of freedom does not end.
-    df = np.where(tested, np.minimum(df, MANY), 1.0)
-    q = critical_value(level / 2.0, df, 0.25 / units)
-    return np.where(tested, special.nctdtrinc(df, 1.0 - power, q), np.inf)
+def _others(arm: PlannedSide, size: FloatArray) -> PlannedSide:
+    """The same arm of the other groups, averaged by size."""
+    used = np.where(arm.units >= MIN_UNITS, size, 0.0)
+    squares = used**2 * arm.variance
+    doubt = squares**2 / np.maximum(arm.units - 1.0, 1e-9)
+    total = squares.sum() - squares
+    return PlannedSide(
+        units=1.0 + quotient(total**2, doubt.sum() - doubt),
+        variance=quotient(total, (used.sum() - used) ** 2),
+        skewness=arm.skewness,
+    )

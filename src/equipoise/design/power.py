@@ -4,9 +4,9 @@ Power for rates of independent rows is enumerated with the tests that the audits
 events are few in the group or in its target. Elsewhere it is that of the signed roots of
 `equipoise.stats.disparity.gaps`, with the sampling error of an estimated target and the covariance
 of a group with the population that contains it: normal for rates of many independent rows, and the
-noncentral t law for real values and for clusters, of which fewer than four are not tested and which
-must show more on one side where there are too few to know their shape. It is planning, not
-inference: tests/calibration compares it with simulated audits.
+t law of `equipoise.design.units` for real values and for clusters, of which fewer than four are not
+tested and which must show more on one side where there are too few to know their shape. It is
+planning, not inference: tests/calibration compares it with simulated audits.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,20 +20,19 @@ from equipoise._checks import check_fraction, check_integer, check_number, check
 from equipoise._typing import (
     Adjust,
     AnyArray,
-    BoolArray,
     FlagAlternative,
     FloatArray,
     PlannedQuestion,
     PlannedTarget,
 )
 from equipoise.design.alternatives import Alternative, Pilot, planned_alternative
+from equipoise.design.units import PlannedSide, UnitLaw, normal_law, unit_law
 from equipoise.exceptions import InvalidParameterError
 from equipoise.stats.binomial import probability, upper_tail
 from equipoise.stats.inversion import GREATER
-from equipoise.stats.pairs import Pairs, known_root
-from equipoise.stats.small_samples import MIN_UNITS, one_sided_fold, shape_is_unknown
+from equipoise.stats.pairs import Pairs, external_root, known_root
 
-__all__ = ["MANY", "Power", "critical_value", "power", "sample_size", "unit_rows"]
+__all__ = ["Power", "power", "sample_size", "unit_rows"]
 
 _LARGEST = 10**12
 _FEW_EVENTS = 100.0
@@ -41,9 +40,6 @@ _FEW_EVENTS = 100.0
 _TARGET_COUNTS = 41
 """Counts of the target that are looked at; more of them are taken together."""
 _FAR = 6.0
-_FARTHEST = 30.0
-MANY = 1e6
-"""Degrees of freedom from which a law is normal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +49,7 @@ class Power:
     Parameters
     ----------
     question : str
-        "disparity", "flag", "certify" or "improvability".
+        "disparity", "flag", "certify", "inequality" or "improvability".
     n : int
         Rows on which the metric is defined.
     share, n_group, se, power : tuple of float
@@ -63,6 +59,9 @@ class Power:
         Level of a single test after adjustment for the number of tests.
     all_groups : float
         Lower bound on the chance that the tests of all groups succeed.
+    joint : float or None
+        Of "disparity" of real values and "inequality", when the groups listed are everybody: the
+        chance that the joint test finds that they differ.
     """
 
     question: str
@@ -73,6 +72,7 @@ class Power:
     power: tuple[float, ...]
     level: float
     all_groups: float
+    joint: float | None = None
 
     def __str__(self) -> str:
         """Write one line for each group."""
@@ -87,6 +87,8 @@ class Power:
                     ),
                 ]
             )
+        if self.joint is not None:
+            lines[0] += f", power of the joint test {self.joint:.3f}"
         rows = zip(self.share, self.n_group, self.se, self.power, strict=True)
         lines += [
             f"  share {share:.3g}: {n:.0f} rows, standard error {se:.3g}, power {chance:.3f}"
@@ -105,6 +107,7 @@ class _Scenario:
     variance: FloatArray  # of the metric within the group
     target_variance: FloatArray  # within the reference, or within the rest of the population
     target: PlannedTarget
+    target_se: float
     reference_share: float
     margin: float
     alternative: FlagAlternative
@@ -113,39 +116,20 @@ class _Scenario:
     adjust: Adjust
     design_effect: float
     cluster_size: float
+    uneven: float  # rows over effective rows, where weights make the design effect
     rates: tuple[FloatArray, FloatArray] | None  # of group and target, for 0/1 metrics
+    skewness: tuple[FloatArray, FloatArray]  # of the mean of a unit, in group and target
 
     @property
     def counted(self) -> bool:
         """Whether counts of independent rows decide."""
         return self.rates is not None and self.cluster_size == 1.0 == self.design_effect
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Law:
-    """Of the test of each group.
-
-    t with `df` degrees. What is taken out of skewness costs `cost` times the square of a statistic;
-    tests of one side are `fold` times as strict in the share `unknown` of samples.
-    """
-
-    df: FloatArray
-    cost: FloatArray
-    fold: FloatArray
-    unknown: FloatArray
-    tested: BoolArray
-
-    def beyond(self, shift: FloatArray, critical: FloatArray) -> FloatArray:
-        """Probability of a statistic above `critical` when it is centred at `shift`."""
-        # The noncentral law is not computed far from its centre, where nothing is left to chance.
-        near = np.clip(shift, -_FARTHEST, _FARTHEST)
-        below = special.nctdtr(np.minimum(self.df, MANY), near, critical)
-        below = np.where(np.isinf(self.df), special.ndtr(critical - shift), below)
-        return np.where(self.tested, 1.0 - below, 0.0)
-
-    def quantile(self, tail: AnyArray | float) -> FloatArray:
-        """Statistic that is exceeded with a chance of `tail` without any gap."""
-        return critical_value(tail, self.df, self.cost)
+    @property
+    def everybody(self) -> bool:
+        """Whether the groups are all there is, compared with each other."""
+        alone = len(self.share) > 1 and np.isclose(self.share.sum(), 1.0)
+        return bool(alone and self.target in {"population", "rest"})
 
 
 def power(
@@ -155,8 +139,9 @@ def power(
     share: float | Sequence[float] | None = None,
     disparity: float | Sequence[float] = 0.0,
     rate: float | None = None,
-    sd: float | None = None,
+    sd: float | Sequence[float] | None = None,
     target: PlannedTarget = "population",
+    target_se: float = 0.0,
     reference_share: float | None = None,
     margin: float = 0.0,
     alternative: FlagAlternative = "greater",
@@ -165,6 +150,7 @@ def power(
     adjust: Adjust = "auto",
     design_effect: float = 1.0,
     cluster_size: float | None = None,
+    skewness: float | None = None,
     pilot: Pilot | None = None,
     effects: Sequence[float] | None = None,
     cov: AnyArray | None = None,
@@ -177,22 +163,27 @@ def power(
 
     Parameters
     ----------
-    question : {"disparity", "flag", "certify", "improvability"}
-        Two-sided tests of no gap; tests against a tolerance; equivalence tests; or the search for
-        an alternative, which is described by the options from `pilot` on and by `alpha`.
+    question : {"disparity", "flag", "certify", "inequality", "improvability"}
+        Two-sided tests of no gap; tests against a tolerance; equivalence tests; the test that mean
+        benefits are equal; or the search for an alternative, which is described by the options
+        from `pilot` on and by `alpha`.
     n : int
         Rows on which the metric is defined: for a positive predictive value, those predicted
         positive. Of "improvability", the rows that candidates are tested on: a third of all.
     share : float or list of float
         Share of each group in these rows.
     disparity : float or list of float, default 0
-        True difference of the group from its target.
+        True difference of the group from its target. Of "inequality" the mean benefits of groups
+        that are everybody, or what they differ by.
     rate : float, optional
         Rate of the target, for 0/1 metrics; the group has `rate` + `disparity`.
-    sd : float, optional
-        Standard deviation of a real-valued metric within groups. Give `rate` or `sd`.
+    sd : float or list of float, optional
+        Standard deviation of a real-valued metric within groups; one for each group if these are
+        everybody. Give `rate` or `sd`.
     target : {"population", "rest", "reference", "known"}
         What the groups are compared with.
+    target_se : float, default 0
+        Standard error of a known target that was estimated elsewhere (`External`).
     reference_share : float, optional
         Share of the reference group, which shares no rows with the others.
     margin : float, default 0
@@ -204,15 +195,20 @@ def power(
     n_tests : int, optional
         Tests in the family; by default the groups listed.
     adjust : {"auto", "bh", "by", "holm", "bonferroni", "none"}
-        How the tests are adjusted: "auto" is "bh" for "flag" and "none" otherwise, as in the
-        audits. "bh" and "by" use the limiting level of the procedure when the tests beyond the
-        groups listed have no gap; "holm" is at least as powerful as the "bonferroni" given.
+        How the tests are adjusted: "auto" is "bh" for "flag", "holm" for the groups of
+        "inequality" and "none" otherwise, as in the audits. "bh" and "by" use the limiting level of
+        the procedure when the tests beyond the groups listed have no gap; "holm" is at least as
+        powerful as the "bonferroni" given.
     design_effect : float, default 1
-        Factor on the variance for dependent rows: with c rows for each unit and correlation r
-        within units, 1 + (c - 1) r.
+        Factor on the variance: for dependent rows, with c rows for each unit and correlation r
+        within units, 1 + (c - 1) r; for weights with a coefficient of variation v, 1 + v^2.
     cluster_size : float, optional
-        c, the rows of a unit: with few units less is shown. By default the fewest that have this
-        design effect, which promises too much where units are few and r is small.
+        c, the rows of a unit: with few units less is shown. Where their sizes vary with a
+        coefficient v, c is the mean size times 1 + v^2, here and in the design effect. By default
+        rows are independent and have weights.
+    skewness : float, optional
+        Of the mean of a unit, within groups; by default 0, or what `rate` implies. Gaps towards
+        the short side of skewed values are harder to show, and those towards the long side easier.
     pilot : AuditResult, optional
         Of `improvability`: the candidate is expected to be what it was in the pilot.
     effects, cov : list of float, array, optional
@@ -239,6 +235,14 @@ def power(
       share 0.1: 500 rows, standard error 0.0203, power 0.693
 
     In seven audits of ten.
+
+    Benefits vary by 0.6 within groups, of which one of a fifth has 0.05 less than the others on
+    average. Would an audit of inequality find it?
+
+    >>> print(power("inequality", n=5000, share=[0.8, 0.2], disparity=[1.0, 0.95], sd=0.6))
+    inequality: n = 5000, level of one test 0.025, power of the joint test 0.652
+      share 0.8: 4000 rows, standard error 0.00425, power 0.543
+      share 0.2: 1000 rows, standard error 0.017, power 0.545
     """
     rows = check_integer("n", n, low=2)
     if question == "improvability":
@@ -262,6 +266,7 @@ def power(
         rate=rate,
         sd=sd,
         target=target,
+        target_se=target_se,
         reference_share=reference_share,
         margin=margin,
         alternative=alternative,
@@ -270,6 +275,7 @@ def power(
         adjust=adjust,
         design_effect=design_effect,
         cluster_size=cluster_size,
+        skewness=skewness,
     )
     return _evaluate(scenario, rows)
 
@@ -280,8 +286,9 @@ def sample_size(
     share: float | Sequence[float] | None = None,
     disparity: float | Sequence[float] = 0.0,
     rate: float | None = None,
-    sd: float | None = None,
+    sd: float | Sequence[float] | None = None,
     target: PlannedTarget = "population",
+    target_se: float = 0.0,
     reference_share: float | None = None,
     margin: float = 0.0,
     alternative: FlagAlternative = "greater",
@@ -290,6 +297,7 @@ def sample_size(
     adjust: Adjust = "auto",
     design_effect: float = 1.0,
     cluster_size: float | None = None,
+    skewness: float | None = None,
     pilot: Pilot | None = None,
     effects: Sequence[float] | None = None,
     cov: AnyArray | None = None,
@@ -303,16 +311,18 @@ def sample_size(
 
     Parameters
     ----------
-    question : {"disparity", "flag", "certify", "improvability"}
+    question : {"disparity", "flag", "certify", "inequality", "improvability"}
         As in `power`.
     share, disparity, rate, sd, target, reference_share : optional
         As in `power`.
-    margin, alternative, alpha, n_tests, adjust, design_effect, cluster_size : optional
+    target_se, margin, alternative, alpha, n_tests, adjust : optional
+        As in `power`.
+    design_effect, cluster_size, skewness : optional
         As in `power`.
     pilot, effects, cov, differing, accuracy_loss, n_candidates, correlation : optional
         As in `power`, of "improvability".
     power : float, default 0.8
-        Power wanted for each group.
+        Power wanted for each group; of "inequality", for the joint test.
 
     Returns
     -------
@@ -339,7 +349,11 @@ def sample_size(
     >>> sample_size("improvability", differing=0.1, accuracy_loss=0.01).n
     6183
 
-    As many to test on, and twice as many again to build it.
+    As many to test on, and twice as many again to build it. And how many for three groups whose
+    mean benefits are 1, 0.95 and 0.9?
+
+    >>> sample_size("inequality", share=[0.7, 0.2, 0.1], disparity=[1.0, 0.95, 0.9], sd=0.6).n
+    3188
     """
     wanted = check_fraction("power", power)
     if question == "improvability":
@@ -368,6 +382,7 @@ def sample_size(
         rate=rate,
         sd=sd,
         target=target,
+        target_se=target_se,
         reference_share=reference_share,
         margin=margin,
         alternative=alternative,
@@ -376,16 +391,22 @@ def sample_size(
         adjust=adjust,
         design_effect=design_effect,
         cluster_size=cluster_size,
+        skewness=skewness,
     )
 
     def enough(n: int) -> bool:
-        return min(_evaluate(scenario, n).power) >= wanted
+        found = _evaluate(scenario, n)
+        if question == "inequality":
+            return (found.joint or 0.0) >= wanted
+        return min(found.power) >= wanted
 
     reason = (
         f"`disparity` must lie on the side that {scenario.question!r} tests for: with "
         f"disparity {scenario.disparity.tolist()}, margin {scenario.margin:g} and "
         f"alternative {scenario.alternative!r} no number of rows gives power {wanted:g}."
     )
+    if question == "inequality":
+        reason = "groups with the same mean benefit, all of `disparity`, are never found to differ."
     return _evaluate(scenario, _least(enough, reason))
 
 
@@ -429,8 +450,9 @@ def _scenario(
     share: float | Sequence[float] | None,
     disparity: float | Sequence[float],
     rate: float | None,
-    sd: float | None,
+    sd: float | Sequence[float] | None,
     target: PlannedTarget,
+    target_se: float,
     reference_share: float | None,
     margin: float,
     alternative: FlagAlternative,
@@ -439,21 +461,13 @@ def _scenario(
     adjust: Adjust,
     design_effect: float,
     cluster_size: float | None,
+    skewness: float | None,
 ) -> _Scenario:
     check_option("question", question, PlannedQuestion)
     check_option("target", target, PlannedTarget)
     check_option("alternative", alternative, FlagAlternative)
     check_option("adjust", adjust, Adjust)
-    if share is None:
-        raise InvalidParameterError("pass `share`, the share of each group in the rows.")
-    shares = np.array([check_fraction("share", s) for s in np.atleast_1d(share).tolist()])
-    gaps = np.array([check_number("disparity", d) for d in np.atleast_1d(disparity).tolist()])
-    if len(gaps) not in {1, len(shares)}:
-        raise InvalidParameterError(
-            f"`disparity` must be one number or one for each of the {len(shares)} shares; "
-            f"got {len(gaps)}."
-        )
-    gaps = np.broadcast_to(gaps, shares.shape).astype(np.float64)
+    shares, gaps = _groups(question, share, disparity, target)
     if (reference_share is not None) != (target == "reference"):
         raise InvalidParameterError(
             f"`reference_share` belongs to `target='reference'`, and only there; "
@@ -465,20 +479,20 @@ def _scenario(
             f"A group and its reference must fit into the rows: shares {shares.max():g} and "
             f"{beside:g} add up to more than 1."
         )
-    limit = check_number("margin", margin, low=0.0)
-    if question == "certify" and limit == 0.0:
+    outside = check_number("target_se", target_se, low=0.0)
+    if outside > 0.0 and target != "known":
         raise InvalidParameterError(
-            "`margin` must be above 0: no data can show that a gap is exactly zero."
+            f"`target_se` belongs to `target='known'`, estimated elsewhere; got target {target!r}."
         )
-    if question == "disparity" and limit != 0.0:
-        raise InvalidParameterError(
-            f"`margin` belongs to 'flag' and 'certify'; 'disparity' tests for no gap at all. "
-            f"Got {limit:g}."
-        )
+    limit = _margin(question, margin)
     rates = None if rate is None else _rates(shares, gaps, rate, target)
-    own, other = _variances(shares, rates, sd)
+    if rates is not None and question == "inequality":
+        raise InvalidParameterError("benefits have `sd`; 'inequality' knows no `rate`.")
+    own, other = _variances(shares, gaps, rates, sd, target)
     effect = check_number("design_effect", design_effect, low=1e-9)
-    rule: Adjust = ("bh" if question == "flag" else "none") if adjust == "auto" else adjust
+    usual: dict[PlannedQuestion, Adjust] = {"flag": "bh", "inequality": "holm"}
+    rule = usual.get(question, "none") if adjust == "auto" else adjust
+    unit = unit_rows(effect, cluster_size)
     tests = len(shares) if n_tests is None else check_integer("n_tests", n_tests, low=len(shares))
     return _Scenario(
         question=question,
@@ -487,16 +501,61 @@ def _scenario(
         variance=own,
         target_variance=other,
         target=target,
+        target_se=outside,
         reference_share=beside,
         margin=limit,
-        alternative="two-sided" if question == "disparity" else alternative,
+        alternative=alternative if question in {"flag", "certify"} else "two-sided",
         alpha=check_fraction("alpha", alpha),
         n_tests=tests,
         adjust=rule,
         design_effect=effect,
-        cluster_size=unit_rows(effect, cluster_size),
+        cluster_size=unit,
+        uneven=unit if cluster_size is None else 1.0,
         rates=rates,
+        skewness=_skewness(shares, rates, skewness, effect / unit),
     )
+
+
+def _groups(
+    question: PlannedQuestion,
+    share: float | Sequence[float] | None,
+    disparity: float | Sequence[float],
+    target: PlannedTarget,
+) -> tuple[FloatArray, FloatArray]:
+    """Shares of the groups, and their differences from the target."""
+    if share is None:
+        raise InvalidParameterError("pass `share`, the share of each group in the rows.")
+    shares = np.array([check_fraction("share", s) for s in np.atleast_1d(share).tolist()])
+    gaps = np.array([check_number("disparity", d) for d in np.atleast_1d(disparity).tolist()])
+    if len(gaps) not in {1, len(shares)}:
+        raise InvalidParameterError(
+            f"`disparity` must be one number or one for each of the {len(shares)} shares; "
+            f"got {len(gaps)}."
+        )
+    gaps = np.broadcast_to(gaps, shares.shape).astype(np.float64)
+    if question != "inequality":
+        return shares, gaps
+    if len(shares) < 2 or not np.isclose(shares.sum(), 1.0) or target != "population":
+        raise InvalidParameterError(
+            "'inequality' compares the groups that everybody is in with each other: leave `target`"
+            f" out and list two `share` or more that add up to 1; got {shares.tolist()} with target"
+            f" {target!r}."
+        )
+    return shares, gaps - shares @ gaps
+
+
+def _margin(question: PlannedQuestion, margin: float) -> float:
+    limit = check_number("margin", margin, low=0.0)
+    if question == "certify" and limit == 0.0:
+        raise InvalidParameterError(
+            "`margin` must be above 0: no data can show that a gap is exactly zero."
+        )
+    if question in {"disparity", "inequality"} and limit != 0.0:
+        raise InvalidParameterError(
+            f"`margin` belongs to 'flag' and 'certify'; {question!r} tests for no gap at all. "
+            f"Got {limit:g}."
+        )
+    return limit
 
 
 def unit_rows(design_effect: float, cluster_size: float | None) -> float:
@@ -524,30 +583,12 @@ def unit_rows(design_effect: float, cluster_size: float | None) -> float:
     return size
 
 
-def critical_value(
-    tail: AnyArray | float, df: AnyArray | float, cost: AnyArray | float
-) -> FloatArray:
-    """Statistic that is exceeded with a chance of `tail` without any effect.
-
-    Parameters
-    ----------
-    tail : float or array
-        One-sided level.
-    df : float or array
-        Degrees of freedom.
-    cost : float or array
-        What taking out skewness costs, in squares of the statistic.
-
-    Returns
-    -------
-    array
-    """
-    q = -special.stdtrit(df, tail)
-    return np.asarray(q + cost * q**2)
-
-
 def _variances(
-    share: FloatArray, rates: tuple[FloatArray, FloatArray] | None, sd: float | None
+    share: FloatArray,
+    disparity: FloatArray,
+    rates: tuple[FloatArray, FloatArray] | None,
+    sd: float | Sequence[float] | None,
+    target: PlannedTarget,
 ) -> tuple[FloatArray, FloatArray]:
     """Variance of the metric in the group and in what it is compared with."""
     if (rates is None) == (sd is None):
@@ -557,8 +598,43 @@ def _variances(
     if rates is not None:
         group, rest = rates
         return group * (1.0 - group), rest * (1.0 - rest)
-    variance = np.full(len(share), check_number("sd", sd, low=1e-300) ** 2)
-    return variance, variance
+    each = np.atleast_1d(np.asarray(sd, dtype=np.float64)).tolist()
+    own = np.array([check_number("sd", one, low=1e-300) ** 2 for one in each])
+    if len(own) == 1:
+        variance = np.broadcast_to(own, share.shape)
+        return variance, variance
+    everybody = np.isclose(share.sum(), 1.0) and target in {"population", "rest"}
+    if len(own) != len(share) or not everybody:
+        raise InvalidParameterError(
+            "`sd` must be one number, or one for each `share` where these add up to 1 and are"
+            f" compared with each other; got {len(own)} with shares {share.tolist()} and target"
+            f" {target!r}."
+        )
+    rest = 1.0 - share
+    mean = (share @ disparity - share * disparity) / rest
+    square = own + disparity**2
+    return own, (share @ square - share * square) / rest - mean**2
+
+
+def _skewness(
+    share: FloatArray,
+    rates: tuple[FloatArray, FloatArray] | None,
+    skewness: float | None,
+    alike: float,
+) -> tuple[FloatArray, FloatArray]:
+    """Skewness of the mean of a unit, in the group and in what it is compared with.
+
+    A share `alike` of the variance of a row is left in the mean of its unit, and the root of it of
+    the skewness of a 0/1 value: all where the rows of a unit are alike, and as much as in the mean
+    of c independent ones where they are not.
+    """
+    if skewness is None and rates is not None:
+        group, rest = (
+            (1.0 - 2.0 * rate) * np.sqrt(alike / (rate * (1.0 - rate))) for rate in rates
+        )
+        return group, rest
+    value = 0.0 if skewness is None else check_number("skewness", skewness)
+    return np.full(len(share), value), np.full(len(share), value)
 
 
 def _rates(
@@ -580,13 +656,15 @@ def _rates(
 
 
 def _evaluate(s: _Scenario, n: int) -> Power:
-    se, law = _standard_error(s, n), _law(s, n)
+    se = _standard_error(s, n)
+    law = _law(s, n, se)
     level = _level(s, se, law)
     chance = _chance(s, se, law, level)
     if s.counted:
         for k in range(len(chance)):
             exact = _enumerated(s, k, n, float(se[k]), level)
             chance[k] = chance[k] if exact is None else exact
+    asked = s.everybody and s.rates is None and s.question in {"disparity", "inequality"}
     return Power(
         question=s.question,
         n=n,
@@ -596,6 +674,7 @@ def _evaluate(s: _Scenario, n: int) -> Power:
         power=tuple(chance.tolist()),
         level=level,
         all_groups=float(max(0.0, 1.0 - np.sum(1.0 - chance))),
+        joint=_joint(s, se, law) if asked else None,
     )
 
 
@@ -617,37 +696,46 @@ def _standard_error(s: _Scenario, n: int) -> FloatArray:
     else:
         other = 1.0 - p if s.target == "rest" else np.full(len(p), s.reference_share)
         variance = own + s.target_variance / other
-    return np.sqrt(variance * s.design_effect / n)
+    return np.sqrt(variance * s.design_effect / n + s.target_se**2)
 
 
-def _law(s: _Scenario, n: int) -> _Law:
+def _law(s: _Scenario, n: int, se: FloatArray) -> UnitLaw:
     """Law of the test of each group, from the independent units on both sides."""
-    one = np.ones(len(s.share))
     if s.counted:
-        return _Law(df=np.inf * one, cost=0.0 * one, fold=one, unknown=0.0 * one, tested=one > 0)
-    everyone = n / s.cluster_size
-    own = everyone * s.share
-    other = everyone * (s.reference_share * one if s.target == "reference" else 1.0 - s.share)
-    least = own if s.target == "known" else np.minimum(own, other)
-    a, b = s.variance / own, s.target_variance / other * (s.target != "known")
-    # Welch's degrees; a side of one unit is not tested.
-    shared = a**2 / np.maximum(own - 1.0, 1e-9) + b**2 / np.maximum(other - 1.0, 1e-9)
-    # As in audits; a group that is nearly everybody has only its own shape.
-    lone = everyone < 1.5 * least
-    unknown = shape_is_unknown(everyone, least) | (lone & (least < 100.0))
-    # The skewness of m normal values has the variance 6 / m, and is too large from 0.1 root m on.
-    looks_skewed = 2.0 * special.ndtr(-0.1 * least / np.sqrt(6.0))
-    return _Law(
-        df=(a + b) ** 2 / shared,
-        # Found by simulation: in few units some skewness is always seen, and what is seen counts.
-        cost=np.where(lone, 0.5, 0.25) / least,
-        fold=one_sided_fold(least),
-        unknown=np.where(unknown, 1.0, looks_skewed),
-        tested=least >= MIN_UNITS,
+        return normal_law(se)
+    everyone, factor = n / s.cluster_size, s.design_effect / n
+    own, other = s.skewness
+    beside = 1.0 - s.share if s.target != "reference" else np.full(len(s.share), s.reference_share)
+    group = PlannedSide(
+        units=everyone * s.share, variance=factor * s.variance / s.share, skewness=own
+    )
+    target = PlannedSide(
+        units=everyone * beside,
+        variance=factor * s.target_variance / beside,
+        skewness=other,
+        sign=-1.0,
+    )
+    return unit_law(
+        [group] if s.target == "known" else [group, target],
+        pool=everyone,
+        uneven=s.uneven,
+        external=s.target_se**2,
     )
 
 
-def _level(s: _Scenario, se: FloatArray, law: _Law) -> float:
+def _joint(s: _Scenario, se: FloatArray, law: UnitLaw) -> float:
+    """Chance that the sum of squares of the roots is beyond its critical value."""
+    if not law.tested.all():
+        # The audits take the smallest p-value of a group.
+        tests = max(int(law.tested.sum()), 1)
+        return float(_chance(s, se, law, s.alpha / tests).max())
+    df = len(s.share) - 1.0
+    critical = float(special.chdtri(df, s.alpha))
+    root = law.root(np.abs(s.disparity) / se, np.where(s.disparity < 0.0, -1.0, 1.0))
+    return float(1.0 - special.chndtr(critical, df, np.sum((1.0 - s.share) * root**2)))
+
+
+def _level(s: _Scenario, se: FloatArray, law: UnitLaw) -> float:
     """Level at which a single test of the family is made."""
     if s.adjust == "none":
         return s.alpha
@@ -667,7 +755,7 @@ def _level(s: _Scenario, se: FloatArray, law: _Law) -> float:
     return level
 
 
-def _chance(s: _Scenario, se: FloatArray, law: _Law, level: float) -> FloatArray:
+def _chance(s: _Scenario, se: FloatArray, law: UnitLaw, level: float) -> FloatArray:
     """Probability that each test rejects at `level`."""
     strict = _chance_of(s, se, law, level, law.fold)
     plain = _chance_of(s, se, law, level, np.ones(len(se)))
@@ -675,20 +763,20 @@ def _chance(s: _Scenario, se: FloatArray, law: _Law, level: float) -> FloatArray
 
 
 def _chance_of(
-    s: _Scenario, se: FloatArray, law: _Law, level: float, fold: FloatArray
+    s: _Scenario, se: FloatArray, law: UnitLaw, level: float, fold: FloatArray
 ) -> FloatArray:
     """Probability that each test rejects where p-values of one side count `fold` times."""
     z, margin = s.disparity / se, s.margin / se
-    q = law.quantile(level / fold)
+    tail = level / fold
     if s.question == "certify":
-        return np.maximum(law.beyond(margin - z, q) + law.beyond(margin + z, q) - 1.0, 0.0)
+        return law.both(margin + z, margin - z, tail)
     if s.alternative in {"greater", "less"}:
         sign = 1.0 if s.alternative == "greater" else -1.0
-        return law.beyond(sign * z - margin, q)
+        return law.beyond(sign * z - margin, tail, sign)
     each = zip(margin, fold, strict=True)
     root = np.array([_outside_critical(level, 2.0 * width, f) for width, f in each])
-    q = law.quantile(special.ndtr(-root))
-    return law.beyond(z - margin, q) + law.beyond(-z - margin, q)
+    tail = special.ndtr(-root)
+    return law.beyond(z - margin, tail) + law.beyond(-z - margin, tail, -1.0)
 
 
 def _enumerated(s: _Scenario, k: int, n: int, se: float, level: float) -> float | None:
@@ -705,7 +793,13 @@ def _enumerated(s: _Scenario, k: int, n: int, se: float, level: float) -> float 
         return None
     # A gap to the population is one to the rest, larger by what the group adds to it.
     larger = 1.0 / beside if s.target == "population" else 1.0
-    table = _Rows(rows=rows, rate=own, target_rows=target_rows, target_rate=other)
+    table = _Rows(
+        rows=rows,
+        rate=own,
+        target_rows=target_rows,
+        target_rate=other,
+        target_se=s.target_se,
+    )
     q = -float(special.ndtri(level))
     if s.question == "certify":
         return table.between((-s.margin * larger, q), (s.margin * larger, q))
@@ -719,12 +813,13 @@ def _enumerated(s: _Scenario, k: int, n: int, se: float, level: float) -> float 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Rows:
-    """A group of independent rows and its target: a known rate, or rows that share none."""
+    """A group of independent rows and its target: a rate, or rows that share none."""
 
     rows: int
     rate: float
     target_rows: int | None
     target_rate: float
+    target_se: float
 
     def above(self, null: float, critical: float) -> float:
         """Probability that the root for "more than `null`" is at least `critical`."""
@@ -754,18 +849,22 @@ class _Rows:
             rate=1.0 - self.rate,
             target_rows=self.target_rows,
             target_rate=1.0 - self.target_rate,
+            target_se=self.target_se,
         )
 
     def _target(self, ones: FloatArray) -> FloatArray:
-        return ones if self.target_rows is None else self.target_rows - ones
+        """What the target is when ones and zeros change places."""
+        return (1.0 if self.target_rows is None else self.target_rows) - ones
 
     def _binomial(self, x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         return x, np.full(x.shape, float(self.rows)), np.full(x.shape, self.rate)
 
     def _expected(self, chance: Callable[[FloatArray], FloatArray]) -> float:
-        """Mean over the counts of the target."""
+        """Mean over the counts of the target, or over what it is estimated to be."""
         if self.target_rows is None:
-            return float(chance(np.zeros(1))[0])
+            tails = (np.arange(_TARGET_COUNTS) + 0.5) / _TARGET_COUNTS
+            steps = special.ndtri(tails) if self.target_se > 0.0 else np.zeros(1)
+            return float(chance(self.target_rate + self.target_se * steps).mean())
         n, p = float(self.target_rows), self.target_rate
         reach = _FAR * np.sqrt(n * p * (1.0 - p)) + 3.0
         counts = np.arange(max(np.floor(n * p - reach), 0.0), min(np.ceil(n * p + reach), n) + 1.0)
@@ -792,8 +891,11 @@ class _Rows:
 
     def _root(self, x: FloatArray, target: FloatArray, null: float) -> FloatArray:
         rows = np.full(len(x), float(self.rows))
+        if self.target_rows is None and self.target_se > 0.0:
+            se, gap = np.full(len(x), self.target_se), np.full(len(x), null)
+            return external_root(x, rows, target, se, gap, GREATER)
         if self.target_rows is None:
-            return known_root(x, rows, np.full(len(x), self.target_rate + null), GREATER)
+            return known_root(x, rows, target + null, GREATER)
         pairs = Pairs.of(x, rows, target, np.full(len(x), float(self.target_rows)))
         return pairs.root(np.full(len(x), null), np.arange(len(x)), GREATER)
 

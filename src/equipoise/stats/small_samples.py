@@ -36,6 +36,7 @@ from equipoise._typing import AnyArray, BoolArray, FloatArray
 from equipoise.stats.unit_sums import CrossSums, UnitSums
 
 __all__ = [
+    "LARGEST_SKEWNESS",
     "MIN_DF",
     "MIN_UNITS",
     "VERY_SKEWED",
@@ -58,6 +59,8 @@ __all__ = [
     "shape_is_unknown",
     "shrunk_correlation",
     "side_contrast",
+    "with_skewness",
+    "without_skewness",
 ]
 
 ShapeRule: TypeAlias = Literal["checked", "borrowed", "none"]
@@ -71,7 +74,8 @@ MIN_DF = 2.0
 _BORROW = 100.0
 # A side that happens not to vary has at least this part of the pooled variance, up to 20 units.
 _FLOOR, _FLOOR_UNITS = 0.25, 20.0
-_LARGEST_SKEWNESS = 0.6
+LARGEST_SKEWNESS = 0.6
+"""Skewness of an estimate beyond which no more is taken out."""
 # Own and borrowed skewness may differ by half a standard error before the own one is heard.
 _DOUBT = 0.5
 _SMALLEST_TAIL = 1e-300
@@ -458,8 +462,8 @@ class ContrastLaw:
         """
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             t = (self.estimate - null) / self.se
-            up = np.maximum(_without_skewness(t, self.low), 0.0)
-            down = np.minimum(_without_skewness(t, self.high), 0.0)
+            up = np.maximum(without_skewness(t, self.low), 0.0)
+            down = np.minimum(without_skewness(t, self.high), 0.0)
             root = normal_root(np.where(t > 0, up, down), self.df)
         return np.where(self.tested, root, np.nan)
 
@@ -478,8 +482,8 @@ class ContrastLaw:
         """
         q = -special.stdtrit(self.df, special.ndtr(-np.asarray(critical, np.float64)))
         with np.errstate(invalid="ignore"):
-            low = self.estimate - self.se * _with_skewness(q, self.low)
-            high = self.estimate - self.se * _with_skewness(-q, self.high)
+            low = self.estimate - self.se * with_skewness(q, self.low)
+            high = self.estimate - self.se * with_skewness(-q, self.high)
         return np.where(self.tested, low, np.nan), np.where(self.tested, high, np.nan)
 
 
@@ -528,7 +532,7 @@ def contrast_law(
         df = np.where(c.satterthwaite > 0, c.model_variance**2 / c.satterthwaite, np.inf)
     low = high = np.zeros_like(c.variance)
     if shape != "none":
-        limit = _LARGEST_SKEWNESS
+        limit = LARGEST_SKEWNESS
         low = high = np.clip(quotient(c.shape_third, c.shape_variance**1.5), -limit, limit)
     if shape == "checked":
         own = quotient(c.own_third, c.own_variance**1.5)
@@ -816,7 +820,7 @@ def shrunk_correlation(correlation: AnyArray, df: AnyArray | float) -> FloatArra
     return np.asarray((1.0 - part) * r + part * r**3)
 
 
-def _without_skewness(t: FloatArray, skewness: FloatArray) -> FloatArray:
+def without_skewness(t: FloatArray, skewness: FloatArray) -> FloatArray:
     """Monotone transformation whose law is t."""
     flat = np.abs(skewness) < 1e-6
     s = np.where(flat, 1.0, skewness)
@@ -824,8 +828,8 @@ def _without_skewness(t: FloatArray, skewness: FloatArray) -> FloatArray:
     return np.where(flat, t + skewness * t**2 / 3.0 + skewness / 6.0, bent)
 
 
-def _with_skewness(g: FloatArray, skewness: FloatArray) -> FloatArray:
-    """Inverse of `_without_skewness`; infinite beyond its range."""
+def with_skewness(g: FloatArray, skewness: FloatArray) -> FloatArray:
+    """Inverse of `without_skewness`; infinite beyond its range."""
     flat = np.abs(skewness) < 1e-6
     s = np.where(flat, 1.0, skewness)
     inside = 2.0 * s / 3.0 * (g - s / 6.0)

@@ -50,8 +50,12 @@ def test_one_sided_flags_and_their_mirror_image_agree():
     # Welch's degrees of 600 and 1,400 values; a quarter of q^2 / 600 is what skewness costs.
     df = (1 / 600 + 1 / 1400) ** 2 / (1 / 600**2 / 599 + 1 / 1400**2 / 1399)
     q = stats.t.isf(0.05, df)
-    expected = stats.nct.sf(q + q**2 / 2400, df, 0.1 / up.se[0])
-    np.testing.assert_allclose(up.power[0], expected, rtol=1e-6)
+    at = q + q**2 / 2400
+    # A kurtosis of 2 is allowed for: that much more do squares of standard errors vary.
+    doubt = (2 / 600**3 + 2 / 1400**3) / (1 / 600 + 1 / 1400) ** 2
+    plain = 1 + at**2 / (2 * df)
+    centre = at + (0.1 / up.se[0] - at) / np.sqrt(1 + at**2 * doubt / 4 / plain)
+    np.testing.assert_allclose(up.power[0], stats.nct.sf(at, df, centre), rtol=1e-6)
 
 
 def test_outside_without_a_margin_is_two_sided():
@@ -112,9 +116,14 @@ def test_sample_size_is_the_smallest_with_the_power():
 def test_dependent_rows_need_more():
     alone = sample_size("disparity", share=0.5, disparity=0.1, sd=1.0, target="rest")
     grouped = sample_size(
+        "disparity", share=0.5, disparity=0.1, sd=1.0, target="rest", design_effect=2.2,
+        cluster_size=2.2,
+    )  # fmt: skip
+    np.testing.assert_allclose(grouped.n / alone.n, 2.2, rtol=1e-3)
+    weighted = sample_size(
         "disparity", share=0.5, disparity=0.1, sd=1.0, target="rest", design_effect=2.2
     )
-    np.testing.assert_allclose(grouped.n / alone.n, 2.2, rtol=1e-3)
+    assert grouped.n < weighted.n < 1.01 * grouped.n
 
 
 def test_fewer_than_four_units_show_nothing():
@@ -161,6 +170,11 @@ def test_text_has_a_line_for_each_group():
         ({"question": "parity"}, "`question` must be one of"),
         ({"n": 1}, "`n` must be a whole number of at least 2"),
         ({"n_tests": 0}, "`n_tests` must be a whole number"),
+        ({"target_se": 0.1}, "`target_se` belongs to"),
+        ({"rate": None, "sd": [1.0, 2.0]}, "one for each `share` where these add up to 1"),
+        ({"question": "inequality"}, "list two `share` or more that add up to 1"),
+        ({"question": "inequality", "share": [0.2, 0.8]}, "knows no `rate`"),
+        ({"question": "inequality", "share": [0.2, 0.8], "margin": 0.1}, "'inequality' tests for"),
     ],
 )
 def test_wrong_plans_are_refused(options, match):
@@ -261,3 +275,115 @@ def test_many_events_in_the_target_are_taken_together_at_little_loss():
     ]  # fmt: skip
     above = np.interp(grid, grid[::40], stats.binom.sf(np.array(edge) - 1, n1, 0.55))
     np.testing.assert_allclose(few.power[0], chance @ above, atol=0.02)
+
+
+def test_an_estimated_target_is_one_more_source_of_error():
+    shared = {"n": 10**6, "share": 1 - 1e-9, "disparity": 0.1, "target": "known"}
+    plan = power("disparity", sd=1.0, target_se=0.05, **shared)
+    np.testing.assert_allclose(plan.se, np.hypot(0.05, 1e-3), rtol=1e-6)
+    np.testing.assert_allclose(plan.power, stats.norm.sf(Z - 0.1 / plan.se[0]), rtol=1e-3)
+    exact = power("disparity", sd=1.0, **shared | {"n": 40})
+    doubtful = power("disparity", sd=1.0, target_se=0.05, **shared | {"n": 40})
+    assert doubtful.power < exact.power
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_power_against_an_estimate_from_elsewhere_is_that_of_the_tests_of_the_audit(question):
+    options, p_value = QUESTIONS[question]
+    rows, rate, gap, se = 30, 0.3, 0.2, 0.06
+    law = stats.binom.pmf(np.arange(rows + 1), rows, rate + gap)
+    steps = stats.norm.ppf((np.arange(41) + 0.5) / 41)
+    expected = 0.0
+    (every,) = tables([range(rows + 1)], [rows] * (rows + 1))
+    for value in rate + se * steps:
+        target = Target(kind="external", value=value, se=se)
+        found = disparities(every, np.eye(rows + 1), target, binary=True)
+        expected += law[p_value(found) <= 0.05].sum() / 41
+    plan = power(
+        question.split()[0], n=rows, share=1 - 1e-9, rate=rate, disparity=gap, target="known",
+        target_se=se, **options,
+    )  # fmt: skip
+    np.testing.assert_allclose(plan.power, expected, atol=1e-9)
+
+
+def test_gaps_towards_the_short_side_of_skewed_values_are_harder_to_show():
+    options = {"n": 70, "share": 0.15, "sd": 1.0, "target": "rest"}
+    up, even, down = (
+        power("disparity", disparity=gap, skewness=skewness, **options).power[0]
+        for gap, skewness in ((1.0, 2.0), (1.0, 0.0), (-1.0, 2.0))
+    )
+    assert up > even + 0.1 > down + 0.3
+    mirrored = power("disparity", disparity=1.0, skewness=-2.0, **options).power[0]
+    np.testing.assert_allclose(mirrored, down)
+
+
+def test_rates_of_clusters_are_as_skewed_as_they_are_rare():
+    options = {"n": 400, "share": 0.2, "design_effect": 5.0, "cluster_size": 10.0, "target": "rest"}
+    rare = power("disparity", rate=0.1, disparity=0.15, **options).power[0]
+    # Of a group with a quarter and others with a tenth; half of the variance is left in a cluster.
+    skewness = 0.8 / np.sqrt(0.09) * np.sqrt(0.5)
+    without = power("disparity", rate=0.1, disparity=0.15, skewness=0.0, **options).power[0]
+    with_same = power("disparity", rate=0.1, disparity=0.15, skewness=skewness, **options).power[0]
+    assert without < rare < with_same
+
+
+def test_weights_leave_fewer_degrees_than_clusters_of_as_many_units():
+    options = {"n": 200, "share": 0.1, "disparity": 1.0, "sd": 1.0, "target": "rest"}
+    weights = power("disparity", design_effect=2.0, **options).power[0]
+    clusters = power("disparity", design_effect=2.0, cluster_size=2.0, **options).power[0]
+    assert 0.3 < weights < clusters - 0.05
+
+
+def test_of_two_groups_the_joint_test_of_benefits_is_that_of_their_difference():
+    plan = power("inequality", n=400, share=[0.3, 0.7], disparity=[1.0, 0.8], sd=0.7)
+    gap = power("disparity", n=400, share=0.3, disparity=0.2, sd=0.7, target="rest")
+    # One is centred on the normal scale, the other on that of t.
+    np.testing.assert_allclose(plan.joint, gap.power[0], atol=0.015)
+    assert plan.level == 0.025
+    assert "power of the joint test 0.726" in str(plan)
+
+
+def test_the_joint_test_of_many_rows_has_the_noncentral_chi_square_law():
+    share, gaps = np.array([0.5, 0.3, 0.2]), np.array([0.0, 0.002, -0.003])
+    plan = power("inequality", n=10**6, share=share, disparity=gaps, sd=1.0)
+    centred = gaps - share @ gaps
+    ncp = 1e6 * share @ centred**2
+    np.testing.assert_allclose(
+        plan.joint, stats.ncx2.sf(stats.chi2.isf(0.05, 2), 2, ncp), atol=2e-3
+    )
+    again = power("disparity", n=10**6, share=share, disparity=centred, sd=1.0)
+    assert again.joint == plan.joint
+    assert power("disparity", n=10**6, share=share[:2], disparity=0.1, sd=1.0).joint is None
+    assert power("disparity", n=1000, share=share, disparity=0.1, rate=0.5).joint is None
+
+
+def test_variances_of_groups_count_each_in_its_place():
+    """The rest of a group varies within and between the groups it is made of."""
+    plan = power(
+        "disparity", n=1000, share=[0.2, 0.3, 0.5], disparity=[0.4, 0.2, -0.3], sd=[1.0, 2.0, 3.0],
+        target="rest",
+    )  # fmt: skip
+    mean = (0.3 * 0.2 - 0.5 * 0.3) / 0.8
+    rest = (0.3 * (4 + 0.04) + 0.5 * (9 + 0.09)) / 0.8 - mean**2
+    np.testing.assert_allclose(plan.se[0] ** 2, 1 / 200 + rest / 800)
+
+
+def test_sample_size_of_inequality_is_the_smallest_with_the_power():
+    options = {"share": [0.7, 0.2, 0.1], "disparity": [1.0, 0.95, 0.9], "sd": [0.6, 0.6, 0.5]}
+    plan = sample_size("inequality", power=0.9, **options)
+    assert plan.joint >= 0.9
+    assert power("inequality", n=plan.n - 1, **options).joint < 0.9
+    with pytest.raises(InvalidParameterError, match="never found to differ"):
+        sample_size("inequality", share=[0.5, 0.5], sd=1.0)
+
+
+def test_with_a_group_of_three_the_smallest_p_value_of_the_others_decides():
+    options = {"disparity": [0.0, 1.0, 0.0], "sd": 1.0}
+    plan = power("inequality", n=73, share=[3 / 73, 30 / 73, 40 / 73], **options)
+    assert plan.power[0] == 0.0
+    centred = np.array([-30.0, 43.0, -30.0]) / 73
+    others = power(
+        "disparity", n=73, share=[3 / 73, 30 / 73, 40 / 73], disparity=centred, sd=1.0, alpha=0.025
+    )
+    np.testing.assert_allclose(plan.joint, max(others.power))
+    assert power("inequality", n=6, share=[0.5, 0.5], disparity=[0.0, 5.0], sd=1.0).joint == 0.0
