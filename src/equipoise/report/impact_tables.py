@@ -1,5 +1,6 @@
 """The regulator's tables beside the findings: rates, ratios, what they show, and companions."""
 
+from dataclasses import replace
 from typing import Any
 
 from equipoise.audits.disparity.questions import DisparityDetails
@@ -67,7 +68,10 @@ def impact_tables(result: AuditResult) -> tuple[PlainTable, ...]:
         if not table["categories"]:
             continue  # withheld
         found.append(_rates(table, limit, details))
-        if table["companions"] is not None:
+        if not table["categories"]:
+            withheld = ("All categories are withheld, or they would give away the highest",)
+            found[-1] = replace(found[-1], columns=("Category",), rows=(withheld,))
+        elif table["companions"] is not None:
             found.append(_companions(table))
     return tuple(found)
 

@@ -14,6 +14,7 @@ from equipoise._names import GroupName
 from equipoise.exceptions import InvalidParameterError
 from equipoise.plans.gate import junit_xml
 from equipoise.report.html import html_report
+from equipoise.report.impact_tables import impact_tables
 from equipoise.results.disclosure import MIN_CELL, disclosed, withheld_groups, without
 from equipoise.results.finding import Decision, Finding
 from equipoise.results.result import AuditResult
@@ -232,6 +233,9 @@ def test_a_withheld_highest_rate_takes_its_table_along():
     assert found.details["tables"][0]["highest"] == "g=few"
     assert disclosed(found).details["tables"][0]["n"] == []
     assert all(f.withheld for f in disclosed(found).findings)
+    # A table without a line would not say why.
+    (shown,) = impact_tables(disclosed(found))
+    assert "withheld" in shown.rows[0][0]
 
 
 def test_subgroups_that_were_found_do_not_give_away_a_few_people():
