@@ -142,6 +142,14 @@ def test_every_group_of_a_forest_is_named_and_drawn(pictures, name, size):
 
 
 @pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("name", ASKED)
+def test_no_word_is_a_value_of_the_program(pictures, name, size):
+    _, figure = pictures(name, size)
+    words = " ".join(text.get_text() for text, _ in texts(figure))
+    assert not re.search(r"\b(None|nan|inf|True|False|Decision)\b", words)
+
+
+@pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("name", [*FORESTS, "drop_table", "compare"])
 def test_no_two_lines_have_one_name(pictures, name, size):
     _, figure = pictures(name, size)

@@ -166,8 +166,8 @@ def null_line(axes: "Axes", place: float, rows: Sequence[float]) -> None:
     if not narrow():
         axes.axvline(place, color=INK, lw=0.8, zorder=0)
         return
-    for row in rows:
-        axes.plot([place, place], [row - 0.1, row + 0.1], color=INK, lw=0.8, zorder=0)
+    # As high as a letter, however far lines are apart: numbers stand below.
+    axes.plot([place] * len(rows), rows, "|", color=INK, ms=10.0, mew=0.8, zorder=0)
 
 
 def lines_height(names: Sequence[str], *, beneath: bool = False) -> float:
@@ -369,7 +369,7 @@ def _axis_words(result: "AuditResult", unit: float) -> str:
         return ""
     estimand = result.findings[0].estimand
     several = _several(result)
-    words = str(estimand.scale) if several else estimand.words
+    words = (estimand.scale or "change") if several else estimand.words
     words += ", percentage points" if unit != 1.0 else ""
     told = None if several else result.words.metrics.get(estimand.metric)
     return axis_words(words, told if estimand.kind == "gap" else None)

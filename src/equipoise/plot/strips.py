@@ -27,7 +27,7 @@ SAMPLE = 0.05
 
 def strips_height(strips: Sequence[Bars]) -> float:
     """Return the height in inches that strips take, with the words below."""
-    return STRIP * len(strips) + 0.8
+    return STRIP * len(strips) + (1.2 if narrow() else 0.8)
 
 
 def score_strips(
