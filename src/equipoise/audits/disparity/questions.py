@@ -584,14 +584,14 @@ def _changed(result: AuditResult, details: CompareDetails) -> str:
     test = "" if p is None else f" (joint test p {p_value(p)})"
     between = f"between {details.baseline} and {details.candidate}"
     if moved:
-        count = f"{len(moved)} of {counted(len(tested), 'gap')} in {metric} changed {between}{test}"
+        count = f"{len(moved)} of {counted(len(tested), 'gap')} in {metric} changed {between}"
         told = [finding for finding in moved if not finding.withheld]
         if not told:
-            return count
+            return f"{count}{test}"
         most = max(told, key=lambda finding: abs(finding.estimate or 0.0))
         return (
             f"{count}, {_most(told, moved)} for {group_words(most.group, result.words)},"
-            f" {_from_to(most, result, details)}"
+            f" {_from_to(most, result, details)}{test}"
         )
     if joint_detected(result):
         return f"Gaps in {metric} changed {between}{test}; no single group is shown to have moved"
@@ -659,10 +659,10 @@ def _monitor(result: AuditResult) -> str:
     )
     if first["since"] is not None:
         since = first["since"]
-        sentence += (
-            f"; if the gap began at once and stayed, it began between {since['low']} and"
-            f" {since['high']}, most likely {since['best']}"
-        )
+        when = f"between {since['low']} and {since['high']}, most likely {since['best']}"
+        if since["low"] == since["high"]:
+            when = f"in {since['best']}"
+        sentence += f"; if the gap began at once and stayed, it began {when}"
     others = len(alarms) - 1
     return sentence + (f"; {others} more {'alarm' if others == 1 else 'alarms'}" if others else "")
 
@@ -699,8 +699,8 @@ def _discover(result: AuditResult) -> str:
     side = "higher" if (first["gap"] or 0.0) > 0 else "lower"
     return (
         f"{found}; the clearest:"
-        f" {people(first['words'])}, {side} by at least {number(abs(first['bound'] or 0.0))}"
-        f" (estimate {number(abs(first['gap'] or 0.0))}, {first['n']:,} rows)"
+        f" {people(first['words'])}, {gap_size(abs(first['gap'] or 0.0), result)} {side}, at least"
+        f" {gap_size(abs(first['bound'] or 0.0), result)} ({first['n']:,} rows)"
     )
 
 

@@ -14,7 +14,7 @@ from equipoise.results.sentences import (
     points,
     size_sentence,
 )
-from equipoise.results.wording import decided, joint_p, metric_words, tested
+from equipoise.results.wording import decided, gap_size, in_points, joint_p, metric_words, tested
 
 __all__ = [
     "extreme_headline",
@@ -154,7 +154,8 @@ def given_headline(result: AuditResult) -> str:
     told_of = [finding for finding in told_of if finding.n >= LEADING] or told_of
     chosen = first or max(told_of, key=lambda finding: abs((finding.estimate or none) - none))
     summary = next(s for s in result.details["strata"] if s["group"] == chosen.group)
-    raw = f"raw {chosen.estimand.words} {number(summary['raw'])}"
+    ratio = chosen.estimand.scale == "ratio"
+    raw = summary["raw"]
     share = summary["group_covered"]
     covered = (
         "depends on the learners"
@@ -162,25 +163,45 @@ def given_headline(result: AuditResult) -> str:
         else f"{100 * share:.3g}% of the group has a comparator"
     )
     p = p_value(chosen.p_value)
+    estimate = chosen.estimate or 0.0
     if told:
-        return f"{told}; p {p}; {raw}; {covered}"
+        # Told as a share of those who were or were not selected, it has no side of its own.
+        size = f"{number(raw)} times" if ratio else gap_size(abs(raw), result)
+        against = raw * estimate < 0.0 and not ratio
+        size += " the other way" if against else ""
+        return f"{told}; p {p}; without regard to {factors} the gap is {size}; {covered}"
     start = "" if shown else f"No gap in {metric} was detected among people alike in {factors}; "
-    ci = chosen.ci
-    ends = "" if ci is None else f" ({_end(ci.low)} to {_end(ci.high)})"
     return (
-        f"{start}{_beside(chosen, result)}: {raw}; among people alike in {factors}"
-        f" {number(chosen.estimate)}{ends}, p {p}; {covered}"
+        f"{start}{_beside(chosen, result)}: {_sided(raw, result, ratio=ratio)}; among people alike"
+        f" in {factors} {_sided(estimate, result, ratio=ratio)}{_ends(chosen, result)}, p {p};"
+        f" {covered}"
     )
+
+
+def _sided(value: float, result: AuditResult, *, ratio: bool) -> str:
+    """Write a gap with a positive number and its side."""
+    if ratio:
+        return f"{number(value)} times"
+    return f"{gap_size(abs(value), result)} {'lower' if value < 0.0 else 'higher'}"
+
+
+def _ends(finding: Finding, result: AuditResult) -> str:
+    """Write an interval in the direction in which its gap is told."""
+    ci = finding.ci
+    if ci is None:
+        return ""
+    low, high = ci.low, ci.high
+    if finding.estimand.scale != "ratio" and (finding.estimate or 0.0) < 0.0:
+        low, high = (None if end is None else -end for end in (high, low))
+    write = points if in_points(result) else number
+    told = ["no bound" if end is None else write(end) for end in (low, high)]
+    return f" ({100 * ci.confidence_level:g}% interval {told[0]} to {told[1]})"
 
 
 def _beside(finding: Finding, result: AuditResult) -> str:
     """Name both sides of a comparison."""
     own, other = (group_words(name, result.words) for name in (finding.group, finding.reference))
     return f"{own}, beside {other}"
-
-
-def _end(value: float | None) -> str:
-    return "no bound" if value is None else number(value)
 
 
 def split_headline(result: AuditResult) -> str:
@@ -206,6 +227,8 @@ def split_headline(result: AuditResult) -> str:
         return points(sign * value) if rate else number(sign * value)
 
     parts = ", ".join(f"{part['factor']} {size(part['value'])}" for part in chosen["by_factor"])
+    # The part of the only factor is what was said already.
+    parts = f" ({parts})" if len(chosen["by_factor"]) > 1 else ""
     alike = next(
         finding
         for finding in result.findings
@@ -217,7 +240,7 @@ def split_headline(result: AuditResult) -> str:
     return (
         f"{start}{_beside(alike, result)}: of a raw gap of {size(chosen['raw']['value'])}{unit} in"
         f" {metric_words(result)}, the part that goes with different {factors} is"
-        f" {size(chosen['explained']['value'])} ({parts}), the part that does not"
+        f" {size(chosen['explained']['value'])}{parts}, the part that does not"
         f" {size(alike.estimate or 0.0)} (p {p_value(alike.p_value)}){rest}"
     )
 

@@ -251,8 +251,8 @@ def _treatment_effects(result: AuditResult) -> str:
                 f" {value(clearest, result)}{test}; {len(biased)} of {among} {differ}{more}"
             )
         return (
-            f"Predicted effects are not equally accurate in every group{test}, most clearly for"
-            f" {value(clearest, result)}; {len(biased)} of {among} {differ}{more}"
+            f"Predicted effects are not equally accurate in every group, most clearly for"
+            f" {value(clearest, result)}; {len(biased)} of {among} {differ}{test}{more}"
         )
     if biased or joint_detected(result):
         return f"Predicted effects are not equally accurate in every group{test}{more}"

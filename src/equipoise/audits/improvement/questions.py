@@ -12,7 +12,7 @@ from equipoise.results.formats import number, p_value
 from equipoise.results.question import Question, Section
 from equipoise.results.result import AuditResult
 from equipoise.results.sentences import group_writer, points
-from equipoise.results.wording import joint_detected, joint_p
+from equipoise.results.wording import gap_size, joint_detected, joint_p
 
 __all__ = [
     "DROP_TABLE",
@@ -188,21 +188,21 @@ def _drop_headline(result: AuditResult) -> str:
     pairs = list(zip(result.findings[::2], result.findings[1::2], strict=True))
     gap, right = min(pairs, key=lambda pair: pair[0].estimate or 0.0)
     return (
-        f"The gap changes most {gap.group}: it is {_moved(gap, 'wider', 'narrower')}, and accuracy"
-        f" is {_moved(right, 'higher', 'lower')} (joint intervals of {len(pairs)} features;"
-        " estimated, not tested)"
+        f"The gap changes most {gap.group}: it is {_moved(gap, 'wider', 'narrower', result)}, and"
+        f" accuracy is {_moved(right, 'higher', 'lower', result)} (joint intervals of"
+        f" {len(pairs)} features; estimated, not tested)"
     )
 
 
-def _moved(finding: Finding, up: str, down: str) -> str:
+def _moved(finding: Finding, up: str, down: str, result: AuditResult) -> str:
     """Say how far something moved, with positive numbers, and where its interval ends."""
     estimate = finding.estimate or 0.0
     side = up if estimate >= 0.0 else down
-    words = f"{number(abs(estimate))} {side}"
+    words = f"{gap_size(abs(estimate), result)} {side}"
     if finding.ci is None or None in (finding.ci.low, finding.ci.high):
         return words
     ends = [
-        f"{number(abs(end or 0.0))} {up if (end or 0.0) >= 0.0 else down}"
+        f"{gap_size(abs(end or 0.0), result)} {up if (end or 0.0) >= 0.0 else down}"
         for end in (finding.ci.low, finding.ci.high)
     ]
     return f"{words} ({100 * finding.ci.confidence_level:g}% interval from {ends[0]} to {ends[1]})"

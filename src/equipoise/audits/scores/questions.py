@@ -227,8 +227,8 @@ def _multicalibration(result: AuditResult) -> str:
         )
     most = max(wrong, key=lambda f: f.statistic or 0.0)
     return (
-        f"Outcomes {what} in {len(wrong)} of {tested} segments {test}, most clearly for"
-        f" {value(most, result)}"
+        f"Outcomes {what} in {len(wrong)} of {tested} segments, most clearly for"
+        f" {value(most, result)} {test}"
     )
 
 
@@ -326,6 +326,9 @@ def _average_words(result: AuditResult, details: ParityDetails) -> str:
         return ""
     estimate, low, high = (average[name] for name in ("estimate", "low", "high"))
     side = "above" if estimate > 0.0 else "below"
+    if estimate <= 0.0:
+        # In the direction in which the difference is told.
+        low, high = -high, -low
     what = average["reference"] or "the score"
     ends = " to ".join(_points(end, details) for end in (low, high))
     unit = " points" if details.binary else ""
