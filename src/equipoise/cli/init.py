@@ -46,7 +46,7 @@ def init(
     """Look at a table, guess the roles of its columns, write a plan."""
     from equipoise.data.fingerprint import sources
     from equipoise.data.profile import profile, read_layout
-    from equipoise.plans.draft import draft, draft_text, give_favourable, unread_text
+    from equipoise.plans.draft import draft, draft_text, give_favourable, remarks, unread_text
 
     check_outputs(output, inputs={"the data": sources(data)})
     if output.exists() and not force:
@@ -70,8 +70,8 @@ def init(
     write_all({output: text})
     for role, reason in drafted.reasons.items():
         echo(f"{role} = {drafted.roles[role]}: {reason}", err=True)
-    if drafted.warning:
-        echo(drafted.warning, err=True)
+    for remark in filter(None, (drafted.warning, *remarks(drafted))):
+        echo(remark, err=True)
     then = "" if "\n[[check]]" in text else "complete it as its comments say, then "
     echo(f"wrote {output}; now {then}run: equipoise audit {output} --output report.html", err=True)
 

@@ -414,7 +414,7 @@ def _read_csv(
 
 
 def _under_names(
-    reader: Any, headers: Mapping[str, list[str]], names: Sequence[str], marks: Mapping[str, Any]
+    reader: Any, headers: Mapping[str, list[str]], names: Sequence[str], marks: dict[str, Any]
 ) -> Any:
     """Read csv files that have the same columns, by the names that these have as text."""
     chosen = ", ".join(map(_quoted, names))

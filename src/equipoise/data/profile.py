@@ -1,7 +1,7 @@
 """What the columns of a table look like: kind, levels, missing values."""
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import narwhals as nw
 
@@ -20,6 +20,9 @@ FEW = 30
 """Columns with at most this many distinct values have their levels listed."""
 
 
+Kind: TypeAlias = Literal["number", "boolean", "text", "nested", "other"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnProfile:
     """One column.
@@ -28,8 +31,8 @@ class ColumnProfile:
     ----------
     name : str
         Of the column.
-    kind : {"number", "boolean", "text", "other"}
-        What it holds.
+    kind : {"number", "boolean", "text", "nested", "other"}
+        What it holds; "nested" are lists and structures, of which nothing more is known.
     distinct, missing, n : int
         Distinct values, missing values and rows that were looked at.
     low, high : float, optional
@@ -41,7 +44,7 @@ class ColumnProfile:
     """
 
     name: str
-    kind: Literal["number", "boolean", "text", "other"]
+    kind: Kind
     distinct: int
     missing: int
     n: int
@@ -92,7 +95,14 @@ def read_layout(path: str) -> Layout:
 
 
 def _column(column: "nw.Series[Any]") -> ColumnProfile:
-    kind: Literal["number", "boolean", "text", "other"] = "other"
+    kind: Kind = "other"
+    if column.dtype.is_nested() or column.dtype == nw.Unknown:
+        missing = column.null_count()
+        kind = "nested" if missing < len(column) else "other"
+        distinct = len(column) - missing
+        return ColumnProfile(
+            name=column.name, kind=kind, distinct=distinct, missing=missing, n=len(column)
+        )
     if column.dtype.is_numeric():
         kind = "number"
         column = column.cast(nw.Float64).fill_nan(None)
@@ -101,16 +111,16 @@ def _column(column: "nw.Series[Any]") -> ColumnProfile:
     elif column.dtype in {nw.String, nw.Categorical, nw.Enum}:
         kind = "text"
     values = column.drop_nulls()
-    distinct = values.unique()
+    every = values.unique()
     levels: tuple[Any, ...] = ()
-    if kind != "other" and len(distinct) <= FEW:
-        levels = tuple(sorted(distinct.to_list()))
-    number = kind == "number" and len(distinct) > 0
+    if kind != "other" and len(every) <= FEW:
+        levels = tuple(sorted(every.to_list()))
+    number = kind == "number" and len(every) > 0
     whole = number and bool((values == values.round(0)).all())
     return ColumnProfile(
         name=column.name,
         kind=kind,
-        distinct=len(distinct),
+        distinct=len(every),
         missing=len(column) - len(values),
         n=len(column),
         low=float(values.min()) if number else None,

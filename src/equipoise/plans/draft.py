@@ -15,7 +15,7 @@ from equipoise.data.layout import Layout
 from equipoise.data.profile import ColumnProfile
 from equipoise.exceptions import InvalidParameterError
 
-__all__ = ["Draft", "draft", "draft_text", "give_favourable", "unread_text"]
+__all__ = ["Draft", "draft", "draft_text", "give_favourable", "remarks", "unread_text"]
 
 _ANY = re.IGNORECASE
 CLASSES: dict[str, re.Pattern[str]] = {
@@ -84,7 +84,7 @@ REPAYMENT = re.compile(r"paid|charged.?off|default|delinq|late", _ANY)
 MEASURED_WORDS = re.compile(r"true|outcome|label|target|actual", _ANY)
 """A score with such a word is what was measured, not what a model says."""
 AMOUNT_WORDS = re.compile(r"^(t?(read|math)|test|grade|gpa|spend|cost)", _ANY)
-PAID_WORDS = re.compile(r"^(re\d\d|earn|wage|salary)", _ANY)
+PAID_WORDS = re.compile(r"^re\d\d|^(earn|wage)|(^|_)(salary|compensation)", _ANY)
 """What people earn: an outcome before any column of two values that is not the last one."""
 SCORE_WORDS = re.compile(
     r"score|proba|pred.*prob|^y?_?prob$|(^|_)p_?hat$|(^|_)risk$|decile$|^rating|percentile"
@@ -181,6 +181,8 @@ MOST_RATIO = 10.0
 MOST_GROUPS = 3
 MOST_SEXES = 6
 MOST_LEVELS = 20
+MOST_LISTED = 20
+"""Columns of numbers without a role that a plan lists one by one."""
 MOST_NAMED_LEVELS = 100
 """Of a column that is the only one whose name characterises people."""
 
@@ -205,8 +207,9 @@ class Draft:
         Names that were made up for columns that have none.
     warning : str
         What is wrong with the table itself, for a person to mend first.
-    undecided : bool
-        Whether a person must say what of several values is decided or happens.
+    undecided : tuple of str
+        Role and column of a decision or an outcome of which a person must say what counts as 1, of
+        several values; empty where there is none.
     words : dict
         By role, what is said of people with and without it.
     measure : {"difference", "relative"}
@@ -220,7 +223,7 @@ class Draft:
     amount: bool = False
     names: tuple[str, ...] = ()
     warning: str = ""
-    undecided: bool = False
+    undecided: tuple[str, ...] = ()
     words: dict[str, tuple[str, str]] = field(default_factory=dict)
     measure: EffectMeasure = "difference"
 
@@ -406,21 +409,44 @@ def draft_text(drafted: Draft, *, path: str, checks: str | None = None) -> str:
             "# favourable = 1",
         ]
     lines += _said(drafted)
-    if drafted.left:
+    folded = drafted.numbers[MOST_LISTED:]
+    apart = {*folded, *drafted.undecided[1:]}
+    listed = {name: why for name, why in drafted.left.items() if name not in apart}
+    if listed:
         lines += ["", "# Columns without a role:"]
-        lines += [f"#   {_one_line(name)}: {why}" for name, why in drafted.left.items()]
-    if not drafted.roles.get("group"):
-        lines += [
-            "",
-            '# No column looks like a group. Name one above, for instance:  group = ["sex"]',
-        ]
-    if not {"y_pred", "y_score"} & set(drafted.roles):
-        lines += [
-            "",
-            "# There is no model output here: no model is audited. The questions below are about",
-            "# outcomes. To audit a model, add the column of its decisions or scores.",
-        ]
+        lines += [f"#   {_one_line(name)}: {why}" for name, why in listed.items()]
+    if folded:
+        ends = " to ".join(map(_one_line, (folded[0], folded[-1])))
+        lines.append(f"#   and {len(folded)} more of numbers, {ends}")
+    for remark in remarks(drafted):
+        lines += ["", *(f"# {line}" for line in textwrap.wrap(remark, 86))]
     return "\n".join(lines) + "\n\n" + (default_checks(drafted) if checks is None else checks)
+
+
+def remarks(drafted: Draft) -> list[str]:
+    """Say what a person must add to a draft, or should know of what it asks.
+
+    Parameters
+    ----------
+    drafted : Draft
+        Roles and reasons.
+
+    Returns
+    -------
+    list of str
+    """
+    said = []
+    if drafted.undecided:
+        _, name = drafted.undecided
+        said.append(f"`{_one_line(name)}` is {drafted.left[name]}.")
+    if not drafted.roles.get("group"):
+        said.append('No column looks like a group. Name one under [data], such as group = ["sex"].')
+    if not {"y_pred", "y_score"} & {*drafted.roles, *drafted.undecided[:1]}:
+        said.append(
+            "There is no model output here: no model is audited. The questions of this plan are"
+            " about outcomes. To audit a model, add the column of its decisions or scores."
+        )
+    return said
 
 
 def unread_text(*, path: str, reason: str) -> str:
@@ -488,7 +514,9 @@ def default_checks(drafted: Draft) -> str:
     )
     if tables and drafted.roles.get("group"):
         return text
-    said = text or '# What is asked?\n[[check]]\nquestion = "disparity"\nmetric = "mean_outcome"\n'
+    role = drafted.undecided[0] if drafted.undecided else ""
+    metric = {"y_pred": "selection_rate", "y_true": "outcome_rate"}.get(role, "mean_outcome")
+    said = text or f'# What is asked?\n[[check]]\nquestion = "disparity"\nmetric = "{metric}"\n'
     lines = [f"# {line}".rstrip() for line in said.splitlines()]
     first = "# Complete the roles above, then take the first sign of these lines away:"
     return "\n".join([first, *lines, ""])
@@ -604,12 +632,8 @@ def _no_header(columns: Sequence[ColumnProfile], layout: Layout) -> str:
 def _identifiers(plan: Draft, free: dict[str, ColumnProfile]) -> None:
     for column in list(free.values()):
         each = column.distinct == column.n > MOST_LEVELS
-        if column.name in KEPT_NAMES:
-            plan.left[column.name] = "a name that engines keep for themselves: rename it to use it"
-        elif column.distinct == 0:
-            plan.left[column.name] = "empty"
-        elif column.distinct == 1:
-            plan.left[column.name] = "a single value"
+        if reason := _unusable(column):
+            plan.left[column.name] = reason
         elif _named(NAME_WORDS, column) and column.kind == "text":
             plan.left[column.name] = "a name: it identifies people"
         elif each and (
@@ -636,6 +660,15 @@ def _identifiers(plan: Draft, free: dict[str, ColumnProfile]) -> None:
         else:
             continue
         del free[column.name]
+
+
+def _unusable(column: ColumnProfile) -> str:
+    """Say why no audit can use a column; empty if one can."""
+    if column.name in KEPT_NAMES:
+        return "a name that engines keep for themselves: rename it to use it"
+    if column.kind == "nested":
+        return "lists or structures, which no audit can use"
+    return {0: "empty", 1: "a single value"}.get(column.distinct, "")
 
 
 def _numbers_units(column: ColumnProfile) -> bool:
@@ -688,10 +721,10 @@ def _several_values(plan: Draft, free: dict[str, ColumnProfile]) -> None:
         for column in [] if {"y_pred", "y_true"} & set(plan.roles) else fitting[:1]:
             del free[column.name]
             plan.left[column.name] = (
-                f"{noun} of several values ({_seen(column)}): to use it, write"
-                f" {role} = {_toml(column.name)} above, and positive = the value that counts as 1"
+                f"{noun} of several values ({_seen(column)}): to use it, write under"
+                f" [data] {role} = {_toml(column.name)}, and positive = the value that counts as 1"
             )
-            plan.undecided = True
+            plan.undecided = (role, column.name)
 
 
 def _named_outcome(plan: Draft, free: dict[str, ColumnProfile]) -> None:

@@ -391,6 +391,11 @@ def _labels(content: Mapping[str, Any], source: _Source) -> dict[str, str]:
 def _checks(content: Mapping[str, Any], source: _Source) -> list[PlannedCheck]:
     tables = content.get("check", [])
     if not isinstance(tables, list) or not tables:
+        if "# [[check]]" in source.text:
+            raise InvalidParameterError(
+                f"{source.name} asks nothing yet: complete its roles as its comments say, then take"
+                " the first sign of the lines from [[check]] on away."
+            )
         raise InvalidParameterError(
             f"{source.name} asks nothing yet: complete its roles as its comments say, and give it"
             f" at least one question, a table written [[check]] with"

@@ -6,13 +6,15 @@ from importlib.resources import files
 from typing import get_args
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from pyarrow import parquet as pq
 
 from equipoise._typing import Template
 from equipoise.cli.init import template_checks
 from equipoise.data.profile import profile
 from equipoise.exceptions import DataError, InvalidParameterError
-from equipoise.plans.draft import draft, draft_text, give_favourable
+from equipoise.plans.draft import draft, draft_text, give_favourable, remarks
 from equipoise.plans.plan import parse_plan
 
 
@@ -258,6 +260,63 @@ def test_names_of_people_are_neither_groups_nor_clusters():
     )
     assert guess.left["firstname"] == "a name: it identifies people"
     assert "cluster" not in guess.roles
+
+
+def test_a_plan_says_what_to_do_about_a_decision_of_several_values():
+    columns = profile({"race": ["a", "b"] * 9, "decision": ["yes", "no", "later"] * 6})
+    text = draft_text(draft(columns), path="t.csv")
+    assert text.count("a decision of several values") == 1
+    assert "There is no model output" not in text
+    assert '# metric = "selection_rate"' in text
+    with pytest.raises(InvalidParameterError, match="take the first sign of the lines"):
+        parse_plan(text)
+
+
+def test_remarks_are_those_of_the_plan():
+    columns = profile({"sex": ["F", "M"] * 9, "income": range(18)})
+    assert remarks(draft(columns))[0].startswith("There is no model output here")
+    assert remarks(draft(profile({"sex": ["F"] * 9, "hired": [0, 1, 1] * 3}))) == [
+        'No column looks like a group. Name one under [data], such as group = ["sex"].'
+    ]
+    assert remarks(draft(profile({"sex": ["F", "M"] * 9, "hired": [0, 1, 1] * 6}))) == []
+
+
+def test_many_columns_of_numbers_are_folded():
+    wide = {f"f{k}": [k + 0.5, k + 1.5, k] * 6 for k in range(300)}
+    text = draft_text(
+        draft(profile({"sex": ["F", "M"] * 9, "hired": [0, 1] * 9, **wide})), path="t"
+    )
+    assert "#   f19: " in text
+    assert "#   f20: " not in text
+    assert "#   and 280 more of numbers, f20 to f299\n" in text
+
+
+def test_lists_and_structures_are_left_out(tmp_path):
+    rows = pa.table({
+        "sex": ["F", "M"] * 9, "hired": [0, 1] * 9, "tags": [["a"], []] * 9, "nothing": [None] * 18,
+        "home": [{"city": "x"}, None] * 9,
+        "key": pa.array([[("a", 1)]] * 18, pa.map_(pa.string(), pa.int8())),
+    })  # fmt: skip
+    pq.write_table(rows, tmp_path / "t.parquet")
+    for data in (rows, str(tmp_path / "t.parquet")):
+        guess = draft(profile(data))
+        assert guess.roles == {"y_pred": "hired", "group": ["sex"], "favourable": 1}
+        lists = [name for name, why in guess.left.items() if why.startswith("lists or")]
+        assert lists == ["tags", "home", "key"]
+        assert guess.left["nothing"] == "empty"
+
+
+def test_salaries_are_outcomes():
+    guess = draft(
+        profile(
+            {
+                "sex": ["F", "M"] * 9,
+                "base_salary": [k * 999.5 for k in range(18)],
+                "tenure": [*range(17), 3],
+            }
+        )
+    )
+    assert guess.roles["y_true"] == "base_salary"
 
 
 LABELS = {"sex": ["F", "M"] * 4, "decision": ["approved", "denied", "denied", "approved"] * 2}
@@ -626,10 +685,11 @@ def test_of_several_values_a_person_says_which_one_counts(name, values, role):
     columns = {"sex": ["F", "M"] * 30, name: values * 20, "income": list(ROWS)}
     guess = drafted(**columns)
     assert set(guess.roles) == {"group"}
-    assert f'write {role} = "{name}" above, and positive' in guess.left[name]
+    assert f'write under [data] {role} = "{name}", and positive' in guess.left[name]
     text = draft_text(guess, path="x.csv")
     assert "Complete the roles above" in text
-    assert 'metric = "mean_outcome"' in text
+    metric = "selection_rate" if role == "y_pred" else "outcome_rate"
+    assert f'metric = "{metric}"' in text
 
 
 def test_a_score_beside_decisions_is_asked_about_though_there_is_no_outcome():
