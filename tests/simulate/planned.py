@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special, stats
 
-from equipoise.audits.disparity.subgroups import units_of_unknown_shape
+from equipoise.audits.disparity.unknown_shapes import units_of_unknown_shape
 from equipoise.design import power
 from equipoise.stats.disparity.means import MeanComparison
 from equipoise.stats.small_samples import joint_bonferroni, one_sided_fold, pooled_shape
@@ -132,7 +132,7 @@ class Planned:
         if self.question == "disparity":
             return 2.0 * np.minimum(*tails(1.0 if self.scale == "ratio" else 0.0)) <= 0.05
         n_eff = np.minimum(units.n_eff, units.n_eff_target)
-        fold = np.where(units_of_unknown_shape(units), one_sided_fold(n_eff), 1.0)[:, 0]
+        fold = np.where(units_of_unknown_shape(units), one_sided_fold(n_eff, units.skewness), 1.0)[:, 0]
         if self.question == "certify":
             return fold * np.maximum(tails(-self.margin)[0], tails(self.margin)[1]) <= 0.05
         upper = self.alternative == "greater"
