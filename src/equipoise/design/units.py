@@ -284,7 +284,7 @@ def unit_law(
         doubt=np.sum(variance**2 * kurtosis / units, axis=0) / total**2,
         # In few units some skewness is always seen, and what is seen counts.
         cost=np.where(lone, 0.5, 0.25) / least,
-        fold=one_sided_fold(least),
+        fold=one_sided_fold(least, skewed),
         unknown=np.where(unknown, 1.0, looks_skewed),
         tested=least >= MIN_UNITS,
     )
