@@ -65,8 +65,6 @@ def impact_tables(result: AuditResult) -> tuple[PlainTable, ...]:
     limit = 1.0 - (0.2 if details.margin is None else details.margin)
     found = []
     for table in details.tables or []:
-        if not table["categories"]:
-            continue  # withheld
         found.append(_rates(table, limit, details))
         if not table["categories"]:
             withheld = ("All categories are withheld, or they would give away the highest",)
