@@ -132,7 +132,9 @@ class Planned:
         if self.question == "disparity":
             return 2.0 * np.minimum(*tails(1.0 if self.scale == "ratio" else 0.0)) <= 0.05
         n_eff = np.minimum(units.n_eff, units.n_eff_target)
-        fold = np.where(units_of_unknown_shape(units), one_sided_fold(n_eff, units.skewness), 1.0)[:, 0]
+        fold = np.where(units_of_unknown_shape(units), one_sided_fold(n_eff, units.skewness), 1.0)[
+            :, 0
+        ]
         if self.question == "certify":
             return fold * np.maximum(tails(-self.margin)[0], tails(self.margin)[1]) <= 0.05
         upper = self.alternative == "greater"
