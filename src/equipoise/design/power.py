@@ -313,9 +313,9 @@ def sample_size(
     ----------
     question : {"disparity", "flag", "certify", "inequality", "improvability"}
         As in `power`.
-    share, disparity, rate, sd, target, reference_share : optional
+    share, disparity, rate, sd, target, target_se, reference_share : optional
         As in `power`.
-    target_se, margin, alternative, alpha, n_tests, adjust : optional
+    margin, alternative, alpha, n_tests, adjust : optional
         As in `power`.
     design_effect, cluster_size, skewness : optional
         As in `power`.
