@@ -20,7 +20,7 @@ def result(rng):
 def test_text_shows_what_was_detected_and_says_how_many_are_left_out(result):
     text = str(result)
     table = text[text.index("\ngroup ") :]
-    lines = [line for line in table.splitlines() if line.startswith("town=")]
+    lines = [line for line in table.splitlines() if line.startswith("town: ")]
     assert len(result.findings) == 100
     assert len(lines) == tables.MOST
     found = [line for line in lines if line.endswith(" detected") and "not detected" not in line]
@@ -30,7 +30,7 @@ def test_text_shows_what_was_detected_and_says_how_many_are_left_out(result):
     assert "80 more of 100 findings: `to_frame()` has all" in text
     for finding in result.findings:
         if finding.decision is Decision.DETECTED:
-            assert any(line.startswith(f"{finding.group} ") for line in lines)
+            assert any(line.startswith(finding.group.replace("=", ": ") + " ") for line in lines)
 
 
 def test_the_notebook_table_is_cut_alike(result):
@@ -41,7 +41,7 @@ def test_the_notebook_table_is_cut_alike(result):
 
 def test_every_line_is_printed_when_all_are_asked_for(result):
     text = tables.table(result, most=tables.ALL)
-    assert text.count("\ntown=") == 100
+    assert text.count("\ntown: ") == 100
     assert "more of" not in text
 
 
