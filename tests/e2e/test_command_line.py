@@ -464,3 +464,14 @@ def test_the_answer_comes_first_then_twenty_lines_and_no_name_is_broken(run, tmp
     whole = [row for row in every.splitlines() if row.startswith("team: ")]
     assert (len(table), len(whole)) == (20, 30)
     assert {row.split("  ")[0] for row in whole} == {f"team: {name}" for name in names}
+
+
+def test_init_says_that_its_own_plan_cannot_be_run(run, tmp_path):
+    rows = "".join(f"{'FM'[k % 2]},{'FM'[k % 3 % 2]},{k % 7 % 2}\n" for k in range(60))
+    (tmp_path / "twice.csv").write_text(f"sex,sex,hired\n{rows}", encoding="utf-8")
+    done = run("init", "twice.csv", cwd=tmp_path)
+    assert done.returncode == 0
+    said = "Column names must be distinct, in lower case too; 'sex' are not. Rename them."
+    assert said in done.stderr
+    assert said in (tmp_path / "audit.toml").read_text().replace("\n# ", " ")
+    assert run("audit", "audit.toml", cwd=tmp_path).stderr == f"equipoise: {said}\n"

@@ -44,6 +44,7 @@ def init(
     force: Annotated[bool, typer.Option("--force", help="Replace an existing plan.")] = False,
 ) -> None:
     """Look at a table, guess the roles of its columns, write a plan."""
+    from equipoise.audits.audit import Audit
     from equipoise.data.fingerprint import sources
     from equipoise.data.profile import profile, read_layout
     from equipoise.plans.draft import draft, draft_text, give_favourable, remarks, unread_text
@@ -63,6 +64,10 @@ def init(
             raise
         write_all({output: unread_text(path=path, reason=str(error))})
         raise DataError(f"{error} {output} holds a plan to complete.") from error
+    try:
+        Audit(data, **drafted.roles)
+    except DataError as error:
+        drafted.warning = f"{drafted.warning} {error}".strip()
     if favourable is not None:
         give_favourable(drafted, columns, favourable)
     checks = None if template is None else template_checks(template, drafted)

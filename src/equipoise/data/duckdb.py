@@ -42,6 +42,12 @@ NULL_WORDS = ["", "NA", "N/A", "NaN", "nan", "NULL", "null", "None"]
 
 NOT_TEXT = "it is not UTF-8 text. Convert it first: `iconv -f latin1 -t utf-8 OLD > NEW`."
 
+TWO_BYTES = re.compile(b"\xff\xfe|\xfe\xff")
+"""How a file begins that Excel has saved as "Unicode text"."""
+
+SEPARATOR_LINE = re.compile(r"\"?sep=(.)\"?\r?\n", re.IGNORECASE)
+"""A first line by which Excel is told what separates fields."""
+
 MOST_BYTES = 1_000_000
 """Of a csv file, that show how it is to be read."""
 
@@ -502,36 +508,49 @@ def _layout_of(file: str, header: bool | None) -> Layout:
     with pa.input_stream(file, compression="detect") as stream:
         start = stream.read(MOST_BYTES)
     # `str.splitlines` would end lines inside of fields, at U+2028 and the like.
+    if TWO_BYTES.match(start):
+        raise DataError(f"Cannot read {shown(file)}: {NOT_TEXT.replace('latin1', 'utf-16')}")
     lines = list(io.StringIO(start.decode("utf-8-sig", errors="replace"), newline=""))
     if len(start) == MOST_BYTES and len(lines) > 1:  # the last line may be cut
         del lines[-1]
-    separator, marks = _separator_and_marks(file)
+    told = lines[:1] if lines and SEPARATOR_LINE.fullmatch(lines[0]) else []
+    separator, marks = _separator_and_marks(file, len(told))
     layout = find_layout(
-        lines[:LINES],
+        lines[len(told) : LINES],
         separator=separator,
         missing=frozenset({*NULL_WORDS, "?"}),
         header=header,
     )
-    return layout if layout.runs else replace(layout, **marks)
+    above = (*(line.strip() for line in told), *layout.skipped)
+    return layout if layout.runs else replace(layout, **marks, skipped=above)
 
 
-def _separator_and_marks(file: str) -> tuple[str, dict[str, Any]]:
-    """Return what separates fields, and the marks around them.
+def _separator_and_marks(file: str, above: int) -> tuple[str, dict[str, Any]]:
+    """Return what separates fields below some lines, and the marks around them.
 
     DuckDB would take single quotes for marks too, and 'a' and a for one word. Marks are given, not
     left to its sample: a field such as ``"Mfg ""ID"" Removed"`` far below would end the file.
     """
     import duckdb
 
-    sniff = "SELECT Delimiter, Escape FROM sniff_csv(?, nullstr=?, quote=?)"
     reader = connection(file)
     try:
-        ((separator, escape),) = reader.execute(sniff, [file, NULL_WORDS, '"']).fetchall()
+        separator, escape, *_ = _sniffed(reader, file, '"', above)
     except duckdb.Error:
         # A quote that is never closed is part of a word.
-        ((separator, _),) = reader.execute(sniff, [file, NULL_WORDS, ""]).fetchall()
+        separator, *_ = _sniffed(reader, file, "", above)
         return separator, {"quote": "", "escape": ""}
     return separator, {"quote": '"', "escape": "\\" if escape == "\\" else '"'}
+
+
+def _sniffed(reader: Any, file: str, quote: str, above: int) -> tuple[str, ...]:
+    """Return separator, escape, and formats of dates and of times, as DuckDB finds them."""
+    found = "SELECT Delimiter, Escape, DateFormat, TimestampFormat FROM sniff_csv(?, nullstr=?, "
+    # A number of lines that is given, be it 0, is not looked for.
+    below = found + ("quote=?, skip=?)" if above else "quote=?)")
+    given = [file, NULL_WORDS, quote, *([above] if above else [])]
+    (row,) = reader.execute(below, given).fetchall()
+    return tuple(row)
 
 
 def _marks(layout: Layout) -> dict[str, Any]:
@@ -569,10 +588,7 @@ def _time_formats(
     """Return the formats of dates and times that are not ISO."""
     if not {"DATE", "TIMESTAMP"} & set(types.values()):
         return {}
-    (found,) = reader.execute(
-        "SELECT DateFormat, TimestampFormat FROM sniff_csv(?, nullstr=?, quote=?)",
-        [file, NULL_WORDS, layout.quote],
-    ).fetchall()
+    _, _, *found = _sniffed(reader, file, layout.quote, len(layout.skipped))
     return {kind: form for kind, form in zip(("DATE", "TIMESTAMP"), found, strict=True) if form}
 
 

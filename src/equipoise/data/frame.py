@@ -57,6 +57,11 @@ def open_frame(
     if not hasattr(data, "collect_schema"):
         # pandas allows repeated names; narwhals would refuse them with a message of its own.
         names: Any = getattr(data, "column_names", None) or getattr(data, "columns", ())
+        if any(isinstance(name, tuple) for name in names):
+            raise DataError(
+                "The columns of the frame have names of several levels. Give each one name:"
+                " `frame.columns = ['_'.join(map(str, name)) for name in frame.columns]`."
+            )
         _check_distinct(list(names), used)
     try:
         frame = nw.from_native(data)
@@ -158,7 +163,10 @@ def _arrow_of_frame(frame: "nw.DataFrame[Any]") -> Any:
     try:
         table = frame.to_arrow()
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-        raise DataError(f"The frame cannot be read: {_one_line(error)}.") from error
+        raise DataError(
+            f"The frame cannot be read: {_one_line(error)}. Give each column values of one type,"
+            " for instance by `.astype(str)`."
+        ) from error
     for k, (name, kind) in enumerate(frame.schema.items()):
         if kind == nw.Object and frame.implementation.is_polars():  # addresses in memory
             table = table.set_column(k, name, pa.nulls(len(frame)))
@@ -233,4 +241,5 @@ def _check_distinct(names: Sequence[Any], used: Sequence[str]) -> list[str]:
 
 
 def _one_line(error: Exception) -> str:
-    return printable(str(error).strip().splitlines()[0].rstrip("."))
+    words = "; ".join(map(str, error.args)) or str(error)
+    return printable(words.strip().splitlines()[0].rstrip("."))

@@ -625,7 +625,7 @@ def _no_header(columns: Sequence[ColumnProfile], layout: Layout) -> str:
     said = ", ".join(map(_one_line, names[:4]))
     return (
         f"The names of the columns look like a row of data ({said}). If they are one, write"
-        " `header = false` under [data]."
+        " `header = false` under [data]; if lines of names stand among the rows, delete them."
     )
 
 

@@ -30,7 +30,8 @@ def test_text_shows_what_was_detected_and_says_how_many_are_left_out(result):
     assert "80 more of 100 findings: `to_frame()` has all" in text
     for finding in result.findings:
         if finding.decision is Decision.DETECTED:
-            assert any(line.startswith(finding.group.replace("=", ": ") + " ") for line in lines)
+            name = finding.group.replace("=", ": ")
+            assert any(line.startswith(f"{name} ") for line in lines)
 
 
 def test_the_notebook_table_is_cut_alike(result):

@@ -213,7 +213,7 @@ print(audit.disparity("selection_rate"))
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=120
     )
-    assert "sex=Female" in done.stdout
+    assert "sex: Female" in done.stdout
     assert done.stderr == ""
 
 

@@ -211,6 +211,30 @@ def test_cells_of_a_file_with_own_names_are_an_audit_again(tmp_path):
     assert first == second
 
 
+@pytest.mark.parametrize("line", ["sep=;", '"sep=;"', "SEP=;\r"])
+def test_the_line_that_tells_excel_what_separates_is_no_part_of_the_table(tmp_path, line):
+    rows = ["F;1,5;03/04/2021", "M;2,5;25/04/2021", "F;3,5;26/04/2021"]
+    end = "\r" if line.endswith("\r") else ""
+    path = write(tmp_path, line, *(f"{row}{end}" for row in ["sex;size;day", *rows]))
+    assert read_layout(path).skipped == (line.strip(),)
+    relation = read(path, words=CsvWords(coded=frozenset({"day"})))
+    assert relation.columns == ["sex", "size", "day"]
+    assert [str(row[2]) for row in relation.fetchall()] == [
+        "2021-04-03",
+        "2021-04-25",
+        "2021-04-26",
+    ]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be"])
+def test_a_file_of_two_bytes_a_letter_is_refused_with_its_own_command(tmp_path, encoding):
+    path = tmp_path / "t.csv"
+    mark = "\ufeff" if encoding == "utf-16-be" else ""
+    path.write_bytes(f"{mark}sex,paid\nF,1\nM,0\n".encode(encoding))
+    with pytest.raises(DataError, match="`iconv -f utf-16 -t utf-8 OLD > NEW`"):
+        read(str(path))
+
+
 MISSING_NAMES = ["NA", "N/A", "NaN", "nan", "NULL", "null", "None", "none", "Na"]
 
 

@@ -712,3 +712,21 @@ def test_nanoseconds_of_a_csv_file_are_told_apart(tmp_path):
     )
     result = eq.Audit(tmp_path / "t.csv", group="g", y_pred="p").disparity("selection_rate")
     assert [finding.n for finding in result.findings] == [2, 2, 2]
+
+
+def test_names_of_several_levels_are_refused_with_a_remedy():
+    frame = pd.DataFrame([[1, 0]] * 4, columns=pd.MultiIndex.from_tuples([("a", "g"), ("a", "y")]))
+    with pytest.raises(DataError, match=r"several levels. Give each one name: `frame.columns ="):
+        eq.Audit(frame, group="g", y_true="y")
+    frame.columns = ["_".join(map(str, name)) for name in frame.columns]
+    assert eq.Audit(frame, group="a_g", y_true="a_y").disparity("outcome_rate").n == 4
+
+
+def test_values_of_several_types_are_refused_in_a_sentence():
+    frame = pd.DataFrame({"g": ["a", 1] * 4, "y": [0, 1] * 4})
+    with pytest.raises(DataError) as caught:
+        eq.Audit(frame, group="g", y_true="y")
+    assert str(caught.value).endswith(
+        "; Conversion failed for column g with type object. Give each column values of one type,"
+        " for instance by `.astype(str)`."
+    )
