@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, reduce
+from itertools import islice
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
@@ -44,6 +45,9 @@ NOT_TEXT = "it is not UTF-8 text. Convert it first: `iconv -f latin1 -t utf-8 OL
 
 TWO_BYTES = re.compile(b"\xff\xfe|\xfe\xff")
 """How a file begins that Excel has saved as "Unicode text"."""
+
+ROW_NAMES = 20
+"""Lines that show whether each begins with a name that the first line has no name for."""
 
 SEPARATOR_LINE = re.compile(r"\"?sep=(.)\"?\r?\n", re.IGNORECASE)
 """A first line by which Excel is told what separates fields."""
@@ -304,7 +308,9 @@ def _read_errors(path: str) -> Iterator[None]:
     except duckdb.OutOfMemoryException as error:
         raise engine_error(error) from error
     except duckdb.Error as error:
-        raise DataError(f"Cannot read {shown(path)}: {_explained(error)}") from error
+        uneven = _uneven(resolve(path)[0][0]) if "sniffing file" in str(error) else ""
+        told = f"{uneven}." if uneven else _explained(error)
+        raise DataError(f"Cannot read {shown(path)}: {told}") from error
     except UnicodeDecodeError as error:
         raise DataError(f"Cannot read {shown(path)}: {NOT_TEXT}") from error
     except ResourceError:
@@ -777,6 +783,16 @@ def _uneven(file: str) -> str:
     unpack = gzip.open if file.lower().endswith(".gz") else open
     with unpack(file, "rt", encoding="utf-8", errors="replace") as stream:
         first = stream.readline()
+        for mark in ",\t;| ":
+            fields = first.count(mark) + 1
+            below = {line.count(mark) + 1 for line in islice(stream, ROW_NAMES)}
+            if fields > 1 and below == {fields + 1}:
+                return (
+                    f"the first line has {fields} names, and lines below it {fields + 1} fields, as"
+                    " where R has written names of rows; write a name for these before the first"
+                )
+            stream.seek(0)
+            stream.readline()
         mark = next((mark for mark in ",\t;|" if mark in first), None)
         for number, line in enumerate(stream, start=2):
             if mark is not None and line.strip() and line.count(mark) != first.count(mark):

@@ -61,7 +61,7 @@ PREDICTED_WORDS = re.compile(
     r"|enrolled|^call(ed|back)?$|denied|^deny|reject|alert|advanced|shortlist|interview|invited"
     r"|promoted|recommend|empfehl|action_taken|(loan|application|approval)_status|^model_"
     r"|^(binary_)?score$"
-    r"|declined|detain|detention|bewillig|genehmig|abgelehn|eingestellt|accorde|refuse|embauch|aprobad"
+    r"|blocked|banned|suspended|^promotion$|declined|detain|detention|bewillig|genehmig|abgelehn|eingestellt|accorde|refuse|embauch|aprobad"
     r"|rechazad|contratad",
     _ANY,
 )
@@ -141,7 +141,7 @@ GOOD_WORDS = re.compile(
 BAD_WORDS = re.compile(
     r"den(y|ied|ial)|default|reject|arrest|recid|(high|at).?risk|risk_|fraud|flag|declin|fail|died"
     r"|death|(^|_)dead($|_)|readmi|(^|_)bad|delinq|(^|_)charged|violat|dropout|terminat|fired"
-    r"|bankrupt|refus|evict|detain|detention|convict|suspend|expel|overdue|foreclos|relapse"
+    r"|bankrupt|refus|evict|detain|detention|convict|suspend|expel|overdue|foreclos|relapse|blocked|banned|suspended"
     r"|abgelehn|ablehn|ausfall|betrug|verhaft|ruckfall|rejet|defaut|rechaz|denegad|impago|reincid",
     _ANY,
 )

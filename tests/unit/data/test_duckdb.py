@@ -1,6 +1,7 @@
 """The embedded engine reads the files it was given, says why it cannot, and does nothing else."""
 
 import datetime as dt
+import gzip
 import subprocess
 import sys
 
@@ -248,3 +249,20 @@ def test_a_double_quote_is_a_mark_where_it_is_closed(tmp_path, field, label):
     file.write_text("g,p\n" + f"{field},1\nb,0\n" * 20)
     findings = eq.Audit(file, group="g", y_pred="p").disparity("selection_rate").findings
     assert {f.group.parts for f in findings} == {(("g", label),), (("g", "b"),)}
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz"])
+@pytest.mark.parametrize("mark", [",", "\t", " "])
+def test_names_of_rows_without_a_name_are_told(tmp_path, name, mark):
+    lines = [f"{k}{mark}{'FM'[k % 2]}{mark}{k % 3}" for k in range(1, 30)]
+    packed = gzip.open if name.endswith(".gz") else open
+    with packed(tmp_path / name, "wt", encoding="utf-8") as stream:
+        stream.write("\n".join([f"sex{mark}hired", *lines, ""]))
+    with pytest.raises(DataError, match="the first line has 2 names, and lines below it 3 fields"):
+        read(str(tmp_path / name))
+
+
+def test_a_column_of_first_and_last_names_has_no_names_of_rows(tmp_path):
+    (tmp_path / "t.csv").write_text("person\n" + "Ann Lee\n" * 30, encoding="utf-8")
+    with pytest.raises(DataError, match="has a single column 'person'"):
+        read(str(tmp_path / "t.csv"))

@@ -306,6 +306,13 @@ def test_lists_and_structures_are_left_out(tmp_path):
         assert guess.left["nothing"] == "empty"
 
 
+@pytest.mark.parametrize(("name", "good"), [("blocked", 0), ("Promotion", 1), ("is_banned", 0)])
+def test_further_words_of_decisions(name, good):
+    guess = draft(profile({"sex": ["F", "M"] * 9, name: [0, 1, 1] * 6, "fraud": [0, 0, 1] * 6}))
+    assert (guess.roles["y_pred"], guess.roles["favourable"]) == (name, good)
+    assert guess.roles["y_true"] == "fraud"
+
+
 def test_salaries_are_outcomes():
     guess = draft(
         profile(
