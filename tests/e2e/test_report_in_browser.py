@@ -159,6 +159,17 @@ def test_printing_shows_the_rows_that_a_filter_hides(browser, report):
     assert pdf.startswith(b"%PDF")
 
 
+def test_a_printed_link_says_where_it_leads(browser, report):
+    width = "return document.querySelector('.summary a').getBoundingClientRect().width"
+    browser.open(report)
+    narrow = browser.driver.execute_script(width)
+    browser.media("print")
+    assert browser.driver.execute_script(width) > 3 * narrow
+    target = browser.find("#check-disparity h3").text
+    assert " ".join(browser.find(".summary a").text.split()) == f"Evidence: {target}"
+    browser.media("")
+
+
 def test_a_figure_is_drawn_anew_for_a_phone(browser, report):
     drawings = (
         "return ['wide', 'narrow'].map(kind => [...document.querySelectorAll('svg.figure.' + kind)]"

@@ -115,6 +115,7 @@
     // Four pages: many answers take a second one, and so does the summary of a bias audit.
     const taken = 1 + (checks.length > 7) + Boolean(document.getElementById("bias-audit"));
     const further = checks.slice(4 - taken);
+    document.querySelector(".overview")?.classList.toggle("roomy", checks.length <= 3);
     for (const check of checks.slice(0, 4 - taken)) {
       annex.append(copied(check.querySelector("h3")));
       const rows = firstRows(check.querySelector("table.findings"));
