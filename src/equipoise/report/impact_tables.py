@@ -1,6 +1,5 @@
 """The regulator's tables beside the findings: rates, ratios, what they show, and companions."""
 
-from dataclasses import replace
 from typing import Any
 
 from equipoise.audits.disparity.questions import DisparityDetails
@@ -66,10 +65,7 @@ def impact_tables(result: AuditResult) -> tuple[PlainTable, ...]:
     found = []
     for table in details.tables or []:
         found.append(_rates(table, limit, details))
-        if not table["categories"]:
-            withheld = ("All categories are withheld, or they would give away the highest",)
-            found[-1] = replace(found[-1], columns=("Category",), rows=(withheld,))
-        elif table["companions"] is not None:
+        if table["companions"] is not None:
             found.append(_companions(table))
     return tuple(found)
 
