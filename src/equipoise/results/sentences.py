@@ -368,10 +368,18 @@ def _amounts(
 
 
 def _shown(finding: Finding, result: "AuditResult", write: Callable[[float], str]) -> str:
-    """Write the part of a gap that is shown, the interval, and the number of people."""
+    """Write the part of a gap that is shown, the interval, and the numbers of people."""
     null = result.details.null_value
     rows = "rows" if result.details.n_clusters else result.words.people
-    size = f"{finding.n:,} {rows}"
+    compared = next(
+        (
+            f.n
+            for f in result.findings
+            if f.group == finding.reference and f.estimand.metric == finding.estimand.metric
+        ),
+        0,
+    )
+    size = f"{finding.n:,} and {compared:,} {rows}" if compared else f"{finding.n:,} {rows}"
     ci = finding.ci
     if ci is None:
         return f" ({size})"

@@ -1,6 +1,7 @@
 """Gaps are told in the words of the columns, and say who is worse off."""
 
 import pickle
+import re
 from types import SimpleNamespace
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+import equipoise as eq
 from equipoise._names import GroupName
 from equipoise.results.estimand import Estimand
 from equipoise.results.finding import ConfidenceInterval, Decision
@@ -372,3 +374,13 @@ def test_a_group_at_the_end_of_a_text_is_written_whole(column, label):
     assert writer(name.parts)(f"no group differs from {name}") == (
         f"no group differs from {column}: {label}"
     )
+
+
+def test_the_numbers_of_people_of_both_sides_are_told_where_the_other_is_a_group():
+    rows = {"g": ["a"] * 60 + ["b"] * 90, "d": [1] * 40 + [0] * 20 + [1] * 20 + [0] * 70}
+    audit = eq.Audit(rows, group="g", y_pred="d")
+    assert "; 90 and 60 people)" in headline(
+        audit.disparity("selection_rate", reference={"g": "a"})
+    )
+    beside_all = headline(audit.disparity("selection_rate"))
+    assert re.search(r"; (60|90) people\)", beside_all)

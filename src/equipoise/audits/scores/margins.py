@@ -146,7 +146,6 @@ def marginal_outcome(
         details=MarginDetails(
             threshold=where,
             unit=counted,
-            simultaneous=len(tested) > 1,
             margins=[
                 _record(test, pair)
                 for test, pair in zip(tests, names, strict=True)

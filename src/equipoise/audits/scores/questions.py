@@ -144,8 +144,6 @@ class MarginDetails(Details):
         Where people were compared.
     unit : str
         What weighs alike.
-    simultaneous : bool
-        Whether intervals hold for all pairs together.
     margins : list of dict
         One for each pair that could be compared.
     scores : Distribution, optional
@@ -154,7 +152,6 @@ class MarginDetails(Details):
 
     threshold: float | None = None
     unit: str = "row"
-    simultaneous: bool = True
     margins: list[dict[str, Any]] = field(default_factory=list)
     scores: Distribution | None = None
 
