@@ -80,7 +80,7 @@ def effects(result: "AuditResult", *, ax: "Axes | None" = None) -> "Axes":
     shown = shown_findings(biases.findings, 0.0)
     names = [group_words(biases.findings[k].group, result.words) for k in shown]
     heights = [lines_height(names, beneath=True) - 0.5, 4.2]
-    heights += [5.4 if narrow() else 3.6 for _ in _costs(result)[:1]]
+    heights += [5.8 if narrow() else 4.4 for _ in _costs(result)[:1]]
     above, below, *last = new_panels(*heights)
     effect_forest(result, ax=above)
     _number(above, len(names))
@@ -336,7 +336,7 @@ def correction_prices(result: "AuditResult", *, ax: "Axes | None" = None) -> "Ax
     entries = _costs(result)
     if not entries:
         raise InvalidParameterError("`correction_prices` needs at least two tested groups.")
-    axes = new_axes(8.5, 3.6) if ax is None else ax
+    axes = new_axes(8.5, 4.4) if ax is None else ax
     decided = entries[0]["value"] is not None
     axes.axhline(0.0, color=RAW, lw=0.8, zorder=0)
     for k, entry in enumerate(entries):
