@@ -57,6 +57,10 @@ class Details:
                 return value
         return None
 
+    def group_rows(self) -> dict[str, int]:
+        """Return the rows of the groups, where findings count those of pairs; else nothing."""
+        return {}
+
     def told(self, min_cell: int) -> Self:  # noqa: ARG002
         """Return what may leave the process when fewer than `min_cell` rows must not be told."""
         return self

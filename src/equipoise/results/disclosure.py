@@ -11,7 +11,7 @@ References
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -71,12 +71,20 @@ def withheld_groups(results: Sequence["AuditResult"], min_cell: int = MIN_CELL) 
     check_integer("min_cell", min_cell, low=1)
     findings = [finding for result in results for finding in result.findings]
     small = {f.group for f in findings if f.n < min_cell and not f.withheld and min_cell > 1}
+    small |= {
+        group
+        for result in results
+        for group, n in result.details.group_rows().items()
+        if is_few(n, min_cell)
+    }
     hidden = {f.group for f in findings if f.withheld and not _is_by_reference(f)}
     if not small:
         return frozenset(hidden)
     hidden |= small
     for result in results:
-        hidden |= _complemented(result.findings, frozenset(hidden), min_cell)
+        pairs = [{f.group, f.reference} for f in result.findings]
+        shared = set.intersection(*pairs) if pairs else set()
+        hidden |= _complemented(_counts(result), frozenset(hidden), min_cell, last=shared)
     return frozenset(hidden)
 
 
@@ -98,7 +106,6 @@ def without(result: "AuditResult", groups: frozenset[str], min_cell: int) -> "Au
     """
     told = result.details.told(min_cell)
     result = result if told is result.details else replace(result, details=told)
-    hidden = {f.group for f in result.findings if {f.group, f.reference} & groups}
     whole = result.details.to_dict()
     # Ratios to a withheld rate, beside the other rates, would give it away; the rates alone would
     # say what it is at least, and of few rows few rates are left.
@@ -108,8 +115,11 @@ def without(result: "AuditResult", groups: frozenset[str], min_cell: int) -> "Au
         if isinstance(one, Mapping) and one.get("highest") in groups
         for category in one["categories"]
     }
-    hidden |= beneath
-    if all(f.withheld for f in result.findings if f.group in hidden):
+
+    def is_hidden(finding: Finding) -> bool:
+        return finding.group in beneath or not groups.isdisjoint((finding.group, finding.reference))
+
+    if all(f.withheld for f in result.findings if is_hidden(f)):
         return result
     note = Note(
         code="withheld",
@@ -135,10 +145,12 @@ def without(result: "AuditResult", groups: frozenset[str], min_cell: int) -> "Au
         return by_highest if group in beneath else by_reference
 
     findings = tuple(
-        _withheld(finding, reason(finding.group)) if finding.group in hidden else finding
+        _withheld(finding, reason(finding.group)) if is_hidden(finding) else finding
         for finding in result.findings
     )
     named = {name for f in findings if not f.withheld for name in (f.group, f.reference)}
+    # A group whose pairs are in part withheld is told of in the others.
+    hidden = {f.group for f in result.findings if is_hidden(f)} - named
     details = _dropped(whole, hidden | groups, named)
     return replace(result, findings=findings, details=result.question.details(**details))
 
@@ -270,29 +282,41 @@ class _Sum:
     terms: tuple[str, ...]
 
 
-def _complemented(
-    findings: Sequence[Finding], hidden: frozenset[str], min_cell: int
-) -> frozenset[str]:
-    """Return the groups to withhold so that no count of a withheld one can be solved for."""
+def _counts(result: "AuditResult") -> dict[str, int]:
+    """Return the rows of each group; those of a pair say nothing of each of the two."""
     counts: dict[str, int] = {}
-    for finding in findings:
+    for finding in result.findings:
         known = counts.get(finding.group, finding.n)
         counts[finding.group] = min(known, finding.n)
-    sums = _sums(findings)
+    names = {name: name for f in result.findings for name in (f.reference, f.group)}
+    own = result.details.group_rows()
+    return counts | {names.get(group, group): n for group, n in own.items()}
+
+
+def _complemented(
+    counts: Mapping[str, int], hidden: frozenset[str], min_cell: int, *, last: Collection[str]
+) -> frozenset[str]:
+    """Return the groups to withhold so that no count of a withheld one can be solved for.
+
+    Those with which all others are compared come `last`: without them nothing is told.
+    """
+    sums = _sums(counts)
     found = set(hidden & set(counts))
     while True:
-        further = _next(sums, found, counts, min_cell)
+        further = _next(
+            sums, found, min_cell, lambda name: (name in last, counts[name], name), counts
+        )
         if further is None:
             return frozenset(found)
         found.add(further)
 
 
-def _sums(findings: Sequence[Finding]) -> list[_Sum]:
+def _sums(groups: Iterable[str]) -> list[_Sum]:
     """Return how counts add up: a group and its parts by every further column."""
     by_parts: dict[Parts, str] = {}
-    for finding in findings:
-        if isinstance(finding.group, GroupName):
-            by_parts[frozenset(finding.group.parts)] = finding.group
+    for group in groups:
+        if isinstance(group, GroupName):
+            by_parts[frozenset(group.parts)] = group
     terms: dict[tuple[Parts, str], list[str]] = defaultdict(list)
     for parts, group in by_parts.items():
         for part in parts:
@@ -305,9 +329,13 @@ def _sums(findings: Sequence[Finding]) -> list[_Sum]:
 
 
 def _next(
-    sums: Sequence[_Sum], hidden: set[str], counts: Mapping[str, int], min_cell: int
+    sums: Sequence[_Sum],
+    hidden: set[str],
+    min_cell: int,
+    rank: Callable[[str], tuple[bool, int, str]],
+    counts: Mapping[str, int],
 ) -> str | None:
-    """Return the smallest further group that hides a count which follows from the others."""
+    """Return the first further group that hides a count which follows from the others."""
     for total in sums:
         unknown = [name for name in total.terms if name in hidden]
         if not unknown or total.whole in hidden:
@@ -315,7 +343,7 @@ def _next(
         if len(unknown) == 1 or sum(counts[name] for name in unknown) < min_cell:
             others = [name for name in total.terms if name not in hidden]
             if others:
-                return min(others, key=lambda name: (counts[name], name))
+                return min(others, key=rank)
             if total.whole is not None:
                 return total.whole
     solved = _solved(sums, hidden) if len(hidden) <= SOLVABLE else set()
@@ -323,7 +351,7 @@ def _next(
         if solved & {*total.terms}:
             others = [name for name in total.terms if name not in hidden]
             if others:
-                return min(others, key=lambda name: (counts[name], name))
+                return min(others, key=rank)
     return None
 
 

@@ -68,27 +68,40 @@ class Distribution(TypedDict):
     groups: list[Bars]
 
 
-def _told(scores: Distribution | None, min_cell: int) -> Distribution | None:
-    """Leave out the counts of a few people, and those that give them away."""
+def _group_rows(scores: Distribution | None) -> dict[str, int]:
+    """Return the rows of the groups, but of those of whom some are withheld already."""
+    groups = [] if scores is None else scores["groups"]
+    return {one["group"]: rows_told(one) for one in groups if None not in one["rows"]}
+
+
+def _told(
+    scores: Distribution | None, min_cell: int, cut: float | None = None
+) -> Distribution | None:
+    """Leave out the counts of a few people, and those that give them away.
+
+    Where findings count the rows from a cut on, these add up on either side of it.
+    """
     if scores is None or min_cell <= 1:
         return scores
-    groups = scores["groups"]
-    small = withheld_places([[rows_told(one) for one in groups]], min_cell)
+    above = [cut is not None and low >= cut for low in scores["low"]]
     bars = [
-        Bars(group=one["group"], rows=_told_rows(one["rows"], min_cell))
-        for one, hidden in zip(groups, small, strict=True)
-        if not hidden
+        Bars(group=one["group"], rows=_told_rows(one["rows"], min_cell, above))
+        for one in scores["groups"]
     ]
     return Distribution(low=scores["low"], high=scores["high"], groups=bars)
 
 
-def _told_rows(rows: list[int | None], min_cell: int) -> list[int | None]:
+def _told_rows(rows: list[int | None], min_cell: int, above: list[bool]) -> list[int | None]:
     known = [0 if row is None else row for row in rows]
     if None in rows:
         # What gives them away was left out with those that were left out before.
         hidden = [row is None or is_few(row, min_cell) for row in rows]
     else:
-        hidden = withheld_places([known], min_cell)
+        sides = [
+            [row if part is side else 0 for row, part in zip(known, above, strict=True)]
+            for side in {*above}
+        ]
+        hidden = withheld_places(sides, min_cell)
     return [None if gone else row for row, gone in zip(known, hidden, strict=True)]
 
 
@@ -129,6 +142,10 @@ class ParityDetails(Details):
     pairs: list[dict[str, Any]] = field(default_factory=list)
     scores: Distribution | None = None
 
+    def group_rows(self) -> dict[str, int]:
+        """Return the rows of the groups."""
+        return _group_rows(self.scores)
+
     def told(self, min_cell: int) -> "ParityDetails":
         """Return the details without scores that a few people have."""
         return replace(self, scores=_told(self.scores, min_cell))
@@ -155,9 +172,13 @@ class MarginDetails(Details):
     margins: list[dict[str, Any]] = field(default_factory=list)
     scores: Distribution | None = None
 
+    def group_rows(self) -> dict[str, int]:
+        """Return the rows of the groups."""
+        return _group_rows(self.scores)
+
     def told(self, min_cell: int) -> "MarginDetails":
         """Return the details without scores that a few people have."""
-        return replace(self, scores=_told(self.scores, min_cell))
+        return replace(self, scores=_told(self.scores, min_cell, self.threshold))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

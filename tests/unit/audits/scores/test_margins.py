@@ -109,3 +109,20 @@ def test_deciles_are_compared_at_the_level_itself(data):
     mean = data["y"][at & (data["g"] == "b")].mean() - data["y"][at & (data["g"] == "a")].mean()
     assert result.findings[0].estimate == pytest.approx(mean)
     assert "people at the threshold" in result.method
+
+
+def test_few_people_on_one_side_of_the_threshold_do_not_follow_from_those_on_it(data):
+    data["score"] = np.ceil(10 * data["score"])
+    few = np.flatnonzero((data["g"] == "b") & np.isin(data["score"], [2, 9]))
+    data["score"][few] = np.where(data["score"][few] == 2, 3, 8)
+    data["score"][few[:6]] = [2, 2, 2, 9, 9, 9]
+    shown = eq.Audit(data, **ROLES).marginal_outcome(6).disclosed()
+    scores, result = shown.details["scores"], shown.findings[0]
+    told = {one["group"]: np.array(one["rows"], float) for one in scores["groups"]}
+    above = np.array(scores["low"]) >= 6
+    # The finding has the rows of both groups from the threshold on.
+    assert result.n - sum(np.nansum(rows[above]) for rows in told.values()) >= 5
+    for rows, side in [(told["g=b"], above), (told["g=b"], ~above)]:
+        assert np.isnan(rows[side]).sum() > 1
+        real = (data["g"] == "b") & ((data["score"] >= 6) == side[-1])
+        assert real.sum() - np.nansum(rows[side]) >= 5
