@@ -203,8 +203,12 @@ class UnitLaw:
         critical, centre = self.reach(shift, tail, sign)
         # The noncentral law is not computed far from its centre, where nothing is left to chance.
         near = np.clip(centre, -_FARTHEST, _FARTHEST)
+        df = np.minimum(self.df, _MANY)
         with np.errstate(invalid="ignore"):
-            below = special.nctdtr(np.minimum(self.df, _MANY), near, critical)
+            below = special.nctdtr(df, near, critical)
+            # It is not a number in places of its tails, where the error is known as well as normal.
+            tail_of = (critical * (1.0 - 0.25 / df) - near) / np.sqrt(1.0 + 0.5 * critical**2 / df)
+        below = np.where(np.isnan(below), special.ndtr(tail_of), below)
         below = np.where(np.isinf(self.df), special.ndtr(critical - centre), below)
         return np.where(self.tested & np.isfinite(critical), 1.0 - below, 0.0)
 

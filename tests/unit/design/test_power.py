@@ -387,3 +387,33 @@ def test_with_a_group_of_three_the_smallest_p_value_of_the_others_decides():
     )
     np.testing.assert_allclose(plan.joint, max(others.power))
     assert power("inequality", n=6, share=[0.5, 0.5], disparity=[0.0, 5.0], sd=1.0).joint == 0.0
+
+
+@pytest.mark.parametrize("skewness", [20.0, -20.0, 1e6])
+@pytest.mark.parametrize("alternative", ["greater", "outside"])
+def test_very_skewed_values_have_powers_that_are_chances_and_grow_with_the_gap(
+    skewness, alternative
+):
+    margin = 0.05 if alternative == "outside" else 0.0
+    found = [
+        power(
+            "flag",
+            n=300,
+            share=[0.3, 0.7],
+            disparity=[gap, -gap * 0.3 / 0.7],
+            sd=1.0,
+            skewness=skewness,
+            alternative=alternative,
+            margin=margin,
+        )
+        for gap in np.linspace(0.1, 1.0, 37)
+    ]
+    chances = np.array([plan.power for plan in found])
+    assert np.isfinite([plan.level for plan in found]).all()
+    assert ((chances >= 0.0) & (chances <= 1.0)).all()
+    assert np.diff(chances[:, 0]).min() > -0.02
+
+
+def test_chances_of_two_sides_are_at_most_one():
+    plan = power("disparity", n=1000, share=[0.3, 0.7], disparity=[0.1, 0.2], sd=1.0, skewness=1e6)
+    assert max(plan.power) <= 1.0
