@@ -783,9 +783,9 @@ def _uneven(file: str) -> str:
     unpack = gzip.open if file.lower().endswith(".gz") else open
     with unpack(file, "rt", encoding="utf-8", errors="replace") as stream:
         first = stream.readline()
-        for mark in ",\t;| ":
-            fields = first.count(mark) + 1
-            below = {line.count(mark) + 1 for line in islice(stream, ROW_NAMES)}
+        for separator in ",\t;| ":
+            fields = first.count(separator) + 1
+            below = {line.count(separator) + 1 for line in islice(stream, ROW_NAMES)}
             if fields > 1 and below == {fields + 1}:
                 return (
                     f"the first line has {fields} names, and lines below it {fields + 1} fields, as"
