@@ -64,6 +64,8 @@ def impact_tables(result: AuditResult) -> tuple[PlainTable, ...]:
     limit = 1.0 - (0.2 if details.margin is None else details.margin)
     found = []
     for table in details.tables or []:
+        if not table["categories"]:
+            continue  # all are withheld, and the notes of the findings say why
         found.append(_rates(table, limit, details))
         if table["companions"] is not None:
             found.append(_companions(table))
