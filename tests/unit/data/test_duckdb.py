@@ -266,3 +266,15 @@ def test_a_column_of_first_and_last_names_has_no_names_of_rows(tmp_path):
     (tmp_path / "t.csv").write_text("person\n" + "Ann Lee\n" * 30, encoding="utf-8")
     with pytest.raises(DataError, match="has a single column 'person'"):
         read(str(tmp_path / "t.csv"))
+
+
+def test_where_lines_differ_in_their_fields_is_told_of_files_that_can_be_read_again(tmp_path):
+    text = b"a,b\n1,2,3\n4\n" * 3
+    (tmp_path / "t.csv").write_bytes(text)
+    with pytest.raises(DataError, match="line 2 has 3 fields, the first has 2"):
+        read(str(tmp_path / "t.csv"))
+    rows = b"".join(b"%d,F,30\n" % k for k in range(30))
+    packed = pa.compress(b"sex,age\n" + rows, "zstd", asbytes=True)
+    (tmp_path / "t.csv.zst").write_bytes(packed)
+    with pytest.raises(DataError, match="no delimiter gives every line the same columns"):
+        read(str(tmp_path / "t.csv.zst"))
