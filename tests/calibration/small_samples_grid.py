@@ -17,7 +17,7 @@ import numpy as np
 from scipy import stats
 
 from equipoise.stats.disparity.means import MeanComparison
-from equipoise.stats.effects.roots import arm_sides, bias_contrasts
+from equipoise.stats.effects.roots import arm_sides, bias_contrasts, plausible_skewness
 from equipoise.stats.small_samples import (
     contrast_law,
     joint_test,
@@ -146,14 +146,26 @@ def shapes_grid(rng):
 def arms(rng, law, g, n0, n1):
     """Values of both arms, the law of errors and the roots of biases."""
     control, treated = (simulate.rows(rng, law, [n] * g, N_TABLES)[0] for n in (n0, n1))
-    sums = UnitSums.stack([UnitSums.of_units(control, 1.0), UnitSums.of_units(-treated, 1.0)])
-    error = arm_sides(sums).sum()
+    error, law = effect_errors(control, treated)
     size = np.full((N_TABLES, g), float(n0 + n1))
-    tested = contrast_law(error).tested
-    bias = contrast_law(bias_contrasts(error, size, tested)).root()
-    # One or two groups have hardly anybody to borrow a shape from.
-    law = contrast_law(error, lone=g <= 2)
-    return control, treated, law, np.where(tested, bias, np.nan), size
+    bias = contrast_law(bias_contrasts(error, size, law.tested)).root()
+    return control, treated, law, np.where(law.tested, bias, np.nan), size
+
+
+def effect_errors(control, treated):
+    """Errors of predictions of zero, and their law."""
+    sums = UnitSums.stack([UnitSums.of_units(control, 1.0), UnitSums.of_units(-treated, 1.0)])
+    sides = arm_sides(sums)
+    error = sides.sum()
+    return error, contrast_law(error, plausible=plausible_skewness(sums, sides))
+
+
+def welch_of_arms(control, treated):
+    """Control less treated, and Welch's 95% interval."""
+    n0, n1 = control.shape[-1], treated.shape[-1]
+    gap = control.mean(-1) - treated.mean(-1)
+    v0, v1 = control.var(-1, ddof=1) / n0, treated.var(-1, ddof=1) / n1
+    return gap, welch(gap, v0, v1, n0, n1)
 
 
 def arms_grid(rng):
@@ -242,13 +254,13 @@ def peers(rng):
     for law, n0, n1 in product(("normal", "exponential", "lognormal"), (4, 10), (4, 10)):
         control, treated, error, bias, size = arms(rng, law, 8, n0, n1)
         v0, v1 = control.var(-1, ddof=1) / n0, treated.var(-1, ddof=1) / n1
-        gap = control.mean(-1) - treated.mean(-1)
+        gap, ends = welch_of_arms(control, treated)
         df = (v0 + v1) ** 2 / (v0**2 / (n0 - 1) + v1**2 / (n1 - 1))
         joint = np.mean(joint_test(bias, share=size).p_value <= 0.05)
         james = np.mean(welch_james(gap, v0 + v1, df) <= 0.05)
         add(
             f"{law}, 8 groups, arms {n0}+{n1}", error.interval(TWO_SIDED), 0.0,
-            {"Welch": welch(gap, v0, v1, n0, n1)}, (f"{joint:.3f}", f"{james:.3f}"),
+            {"Welch": ends}, (f"{joint:.3f}", f"{james:.3f}"),
         )  # fmt: skip
     return report
 
@@ -264,6 +276,17 @@ def power(rng):
         "design", "test", "true null, below", "above", "shift up", "down",
         "up, tails right", "down, tails right",
     )  # fmt: skip
+
+    def add(name, roots):
+        for test, (null, up, down) in roots.items():
+            low, high = np.quantile(null, (0.025, 0.975))
+            cells = (
+                np.mean(null < -TWO_SIDED), np.mean(null > TWO_SIDED),
+                np.mean(np.abs(up) > TWO_SIDED), np.mean(np.abs(down) > TWO_SIDED),
+                np.mean(up > high), np.mean(down < low),
+            )  # fmt: skip
+            report.add(name, test, *(f"{c:.3f}" for c in cells))
+
     designs = [
         ("normal", 20, 280), ("exponential", 20, 280), ("lognormal", 40, 400), ("normal", 8, 60),
         ("uniform", 12, 12),
@@ -279,15 +302,19 @@ def power(rng):
             ],
             "Welch": [welch_root(welch_of_rest(moved, w))[:, 0] for moved in tables],
         }
-        for test, (null, up, down) in roots.items():
-            low, high = np.quantile(null, (0.025, 0.975))
-            cells = (
-                np.mean(null < -TWO_SIDED), np.mean(null > TWO_SIDED),
-                np.mean(np.abs(up) > TWO_SIDED), np.mean(np.abs(down) > TWO_SIDED),
-                np.mean(up > high), np.mean(down < low),
-            )  # fmt: skip
-            name = f"{law} {n} among {m}, 3 standard errors"
-            report.add(name, test, *(f"{c:.3f}" for c in cells))
+        add(f"{law} {n} among {m}, 3 standard errors", roots)
+    for law, n0, n1 in (
+        ("normal", 4, 4), ("normal", 10, 10), ("exponential", 10, 10), ("exponential", 34, 6),
+        ("lognormal", 10, 10),
+    ):  # fmt: skip
+        control, treated = (simulate.rows(rng, law, [n] * 8, N_TABLES)[0] for n in (n0, n1))
+        sd = np.hypot(control.std() / np.sqrt(n0), treated.std() / np.sqrt(n1))
+        moved = [treated - shift * sd * (np.arange(8) == 0)[:, None] for shift in (0.0, 3.0, -3.0)]
+        roots = {
+            "root": [effect_errors(control, one)[1].root()[:, 0] for one in moved],
+            "Welch": [welch_root(welch_of_arms(control, one)[1])[:, 0] for one in moved],
+        }
+        add(f"{law}, arms {n0}+{n1}, 3 standard errors", roots)
     return report
 
 

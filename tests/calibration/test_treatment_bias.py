@@ -25,7 +25,7 @@ from equipoise.stats.effects.evaluation import (
     recommend_correction,
     thinned_errors,
 )
-from equipoise.stats.effects.roots import arm_sides
+from equipoise.stats.effects.roots import arm_sides, plausible_skewness
 from equipoise.stats.effects.slopes import group_slopes
 from equipoise.stats.multiplicity import adjusted_p_values
 from equipoise.stats.small_samples import contrast_law, joint_test
@@ -540,8 +540,8 @@ def arms_of(rng, law, controls, treated, *, error=0.0, trials=2_000):
         there = np.broadcast_to(there, values.shape)
         sides.append(UnitSums.of_units(sign * values * there, there))
     sums = UnitSums.stack(sides)
-    lone = np.any(sums.n.sum(axis=-2, keepdims=True) < 2.5 * sums.n, axis=-1)
-    return contrast_law(arm_sides(sums, binary=law.startswith("rate")).sum(), lone=lone).root()
+    sides = arm_sides(sums, binary=law.startswith("rate"))
+    return contrast_law(sides.sum(), plausible=plausible_skewness(sums, sides)).root()
 
 
 def _mostly_zero(share):

@@ -488,7 +488,7 @@ class ContrastLaw:
 
 
 def contrast_law(
-    contrast: Contrast, *, shape: ShapeRule = "checked", lone: AnyArray | bool = False
+    contrast: Contrast, *, shape: ShapeRule = "checked", plausible: AnyArray | float = np.nan
 ) -> ContrastLaw:
     r"""Studentise a contrast and take out its skewness.
 
@@ -500,9 +500,9 @@ def contrast_law(
         "borrowed": the skewness :math:`\lambda` of the model. "checked": also the nearest value
         within half a standard error of the contrast's own skewness, and all between; the smallest
         absolute root counts. "none": t without a correction for skewness.
-    lone : array of bool, default False
-        Where the shape is not borrowed from others, so that it checks nothing: no skewness at all
-        is then in the range of "checked" too.
+    plausible : array, default NaN
+        A skewness that is in the range of "checked" too: none at all where the shape is not
+        borrowed from others, so that it checks nothing. NaN is none.
 
     Returns
     -------
@@ -540,8 +540,8 @@ def contrast_law(
         heard = np.clip(np.clip(low, own - doubt, own + doubt), -limit, limit)
         heard = np.where(c.own_variance > 0, heard, low)
         low, high = np.minimum(low, heard), np.maximum(high, heard)
-        low = np.where(lone, np.minimum(low, 0.0), low)
-        high = np.where(lone, np.maximum(high, 0.0), high)
+        also = np.clip(plausible, -limit, limit)
+        low, high = np.fmin(low, also), np.fmax(high, also)
     status = np.select(
         [
             c.n_units == 0,

@@ -253,7 +253,7 @@ def test_the_cautious_end_of_the_shape_counts_on_each_side():
 @pytest.mark.parametrize("skewness", [0.3, -0.3])
 def test_a_shape_that_nobody_else_shares_may_be_none_at_all(skewness):
     # The borrowed shape is the contrast's own, so that the check alone would change nothing.
-    law = contrast_law(contrast(skewness, skewness, 0.2), lone=True)
+    law = contrast_law(contrast(skewness, skewness, 0.2), plausible=0.0)
     assert (law.low.item(), law.high.item()) == (min(skewness, 0.0), max(skewness, 0.0))
     plain = contrast_law(contrast(skewness), shape="borrowed")
     straight = contrast_law(contrast(), shape="none")

@@ -319,10 +319,17 @@ class MeanComparison:
         value = np.asarray(null, np.float64)
         if self.scale == "ratio":
             total = combine(self.sides, self.group - value[..., None] * self.target, self.links)
-            return contrast_law(total - self.constant * value, shape=self.shape, lone=self.lone)
+            total = total - self.constant * value
+            return contrast_law(total, shape=self.shape, plausible=self._plausible)
         total = combine(self.sides, self.group - self.target, self.links)
-        found = contrast_law(total - self.constant, shape=self.shape, lone=self.lone)
+        total = total - self.constant
+        found = contrast_law(total, shape=self.shape, plausible=self._plausible)
         return replace(found, estimate=found.estimate - value)
+
+    @property
+    def _plausible(self) -> FloatArray:
+        """No skewness at all where the shape is that of the group itself."""
+        return np.where(self.lone, 0.0, np.nan)
 
     def root(self, null: AnyArray | float) -> FloatArray:
         """Test statistic of a hypothesised disparity, on the normal scale.

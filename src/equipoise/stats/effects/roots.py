@@ -57,6 +57,7 @@ __all__ = [
     "arm_units",
     "bias_contrasts",
     "difference_contrasts",
+    "plausible_skewness",
     "quantity_sums",
 ]
 
@@ -332,14 +333,13 @@ class ContrastRoots:
     ----------
     error_contrast, bias_contrast : Contrast
         Of T groups.
-    lone : array of bool of shape (T,), default False
-        Whether the shape of an arm comes mostly from the group itself, so that its error may have
-        no skewness at all: see `equipoise.stats.small_samples.contrast_law`.
+    plausible : array of shape (T,), default NaN
+        Skewness that an error may have too: see `plausible_skewness`.
     """
 
     error_contrast: Contrast
     bias_contrast: Contrast
-    lone: BoolArray | bool = False
+    plausible: FloatArray | float = np.nan
 
     @property
     def error(self) -> FloatArray:
@@ -370,7 +370,7 @@ class ContrastRoots:
     def _law(self, *, bias: bool) -> ContrastLaw:
         if bias:
             return contrast_law(self.bias_contrast)
-        return contrast_law(self.error_contrast, lone=self.lone)
+        return contrast_law(self.error_contrast, plausible=self.plausible)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -499,7 +499,7 @@ class LinearRoots:
         return ContrastRoots(
             error_contrast=replace(found.error, estimate=value),
             bias_contrast=replace(found.bias, estimate=value - rest),
-            lone=np.any(sides.n_units.sum(axis=0) < _LONE * sides.n_units, axis=1),
+            plausible=plausible_skewness(arms, sides),
         )
 
     def root(self, null: AnyArray | float = 0.0, *, bias: bool = False) -> FloatArray:
@@ -1027,6 +1027,45 @@ def arm_sides(arms: UnitSums, *, shape: Shape | None = None, binary: bool = Fals
         other = _mirrored(pool)
     shape = _doubted(pool, other, doubt)
     return side_contrast(arms, shape, events=doubt.events)
+
+
+def plausible_skewness(arms: UnitSums, sides: Contrast) -> FloatArray:
+    """Skewness that the error of a group may have where its two arms are skewed alike.
+
+    The shape of each arm is borrowed apart. Arms of one shape and size make an error without any
+    skewness, whatever a few units of each look like, and so may those of a group that lends most of
+    its own shape; arms of one shape and of two sizes make one with less.
+
+    Parameters
+    ----------
+    arms : UnitSums
+        Of shape (..., G, 2); outcomes have opposite signs in the two arms.
+    sides : Contrast
+        Their means, of the same shape.
+
+    Returns
+    -------
+    array of shape (..., G)
+        Between zero and the skewness with the shapes apart.
+
+    Examples
+    --------
+    One group with arms of eight and eight, one with twelve and four.
+
+    >>> import numpy as np
+    >>> side = np.repeat([0, 1, 2, 3, 4, 5], [8, 8, 12, 4, 20, 20])
+    >>> y = np.random.default_rng(0).exponential(size=72) * np.where(side % 2, -1, 1)
+    >>> arms = UnitSums.from_rows(y, np.ones(72), side).reshape(3, 2)
+    >>> plausible_skewness(arms, arm_sides(arms))[:2].round(2).tolist()
+    [0.0, -0.23]
+    """
+    n, s3 = sides.n_units, np.nan_to_num(arms.share(3))
+    of_units = quotient(sides.shape_third, s3) * [1.0, -1.0]
+    alike = quotient((n * of_units).sum(axis=-1), n.sum(axis=-1)) * (s3[..., 0] - s3[..., 1])
+    apart = sides.shape_third.sum(axis=-1)
+    third = np.clip(alike, np.minimum(apart, 0.0), np.maximum(apart, 0.0))
+    lone = np.any(n.sum(axis=-2, keepdims=True) < _LONE * n, axis=-1)
+    return np.where(lone, 0.0, quotient(third, sides.shape_variance.sum(axis=-1) ** 1.5))
 
 
 def _mirrored(shape: Shape) -> Shape:

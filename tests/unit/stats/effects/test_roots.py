@@ -10,11 +10,13 @@ from equipoise.stats.effects.roots import (
     LinearRoots,
     RelativeRoots,
     adjusted_effect_contrasts,
+    arm_sides,
     bias_contrasts,
     difference_contrasts,
+    plausible_skewness,
 )
 from equipoise.stats.small_samples import contrast_law
-from equipoise.stats.unit_sums import QuantityCross, QuantitySums
+from equipoise.stats.unit_sums import QuantityCross, QuantitySums, UnitSums
 
 CRITICAL = float(stats.norm.ppf(0.975))
 
@@ -48,6 +50,54 @@ def test_bias_is_the_error_minus_that_of_the_others():
         others = np.arange(4) != g
         assert_allclose(found.bias.estimate[g], b[g] - b[others].mean(), rtol=1e-10)
         assert_allclose(found.bias.variance[g], v[g] + v[others].sum() / 9, rtol=1e-10)
+
+
+def test_an_error_may_be_as_skewed_as_arms_of_one_shape_make_it():
+    rng = np.random.default_rng(3)
+    side = np.repeat(np.arange(8), [10, 10, 12, 4, 20, 20, 15, 15])
+    y = rng.exponential(size=len(side)) * np.where(side % 2, -1.0, 1.0)
+    arms = UnitSums.from_rows(y, np.ones(len(y)), side).reshape(4, 2)
+    sides = arm_sides(arms)
+    found = plausible_skewness(arms, sides)
+    # Equal arms of one shape: their difference is symmetric.
+    assert_allclose(found[[0, 2, 3]], 0.0, atol=1e-12)
+    # Third cumulants of units, drawn together by size: twelve of one arm and four of the other.
+    control, treated = sides.shape_third[1] * [12.0**2, -(4.0**2)]
+    shared = (12.0 * control + 4.0 * treated) / 16.0
+    apart = sides.shape_third[1].sum()
+    third = np.clip(shared * (1 / 12**2 - 1 / 4**2), apart, 0.0)
+    assert_allclose(found[1], third / sides.shape_variance[1].sum() ** 1.5, rtol=1e-10)
+    assert found[1] < 0
+
+
+def test_a_group_that_lends_its_own_shape_may_have_no_skewness():
+    side = np.repeat([0, 1, 2, 3], [30, 10, 6, 6])
+    y = np.random.default_rng(0).exponential(size=52) * np.where(side % 2, -1.0, 1.0)
+    arms = UnitSums.from_rows(y, np.ones(52), side).reshape(2, 2)
+    assert plausible_skewness(arms, arm_sides(arms))[0] == 0.0
+
+
+def test_the_error_of_equal_arms_is_tested_without_skewness_too():
+    y, arm, group, f = experiment(n_groups=4)
+    found = group_errors(
+        effect_moments(y, arm, f, group, measure="difference"),
+        measure="difference",
+        collapse="mean",
+    )
+    roots = LinearRoots.of(
+        found.moments,
+        found.tested,
+        found.numerator,
+        found.denominator,
+        weight=found.weight.value,
+        covariance=found.covariance,
+    ).contrasts(found.moments, found.tested)
+    plain = contrast_law(roots.error_contrast, shape="none")
+    apart = contrast_law(roots.error_contrast)
+    assert not np.all((apart.low <= 0) & (apart.high >= 0))
+    for null in (-1.0, 0.0, 1.0):
+        smaller = np.minimum(np.abs(plain.root(null)), np.abs(apart.root(null)))
+        assert np.all(np.abs(roots.root(null)) <= smaller + 1e-9)
 
 
 def test_links_of_clusters_that_do_not_span_change_nothing():
