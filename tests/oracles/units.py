@@ -54,7 +54,7 @@ def law(sides, coefficients, pooled):
     parts = []
     for s, c in zip(sides, coefficients, strict=True):
         s2, s3 = float(np.sum(s["h"] ** 2)), float(np.sum(s["h"] ** 3))
-        a = s["n"] / (s["n"] + 100)
+        a = s["n"] / (s["n"] + 100 + 10 * g_pool**2)
         model = a * s["v"] + (1 - a) * v_pool
         skewness = (a * s["k"] / s["v"] ** 1.5 if s["v"] > 0 else 0.0) + (1 - a) * g_pool
         estimate += c * s["mean"]

@@ -70,8 +70,8 @@ MIN_UNITS = 4.0
 MIN_DF = 2.0
 """Degrees of freedom that the variance of each side needs."""
 
-# Units at which a side's own variance and skewness count as much as the borrowed ones.
-_BORROW = 100.0
+# Units, and rare events, at which a side's own variance and skewness count as much as the borrowed.
+_BORROW, _BORROW_EVENTS = 100.0, 10.0
 # A side that happens not to vary has at least this part of the pooled variance, up to 20 units.
 _FLOOR, _FLOOR_UNITS = 0.25, 20.0
 LARGEST_SKEWNESS = 0.6
@@ -264,7 +264,8 @@ def side_contrast(sums: UnitSums, shape: Shape, *, events: float = 1.0) -> Contr
 
     With h = w / sum of w and :math:`s_k = \sum h^k`, the variance of the mean is
     :math:`v s_2` and its third cumulant :math:`\kappa s_3`, when the means of units have variance v
-    and third cumulant :math:`\kappa`. Side and pool share the word in proportion n to 100.
+    and third cumulant :math:`\kappa`. Side and pool share the word in proportion n to 100 + 10
+    skewness^2, that of the pool: of rare events a side tells no more than those that it has.
 
     A side of rare events that happens to have none, or few, is estimated to vary least exactly when
     its mean is farthest from the truth. One event is expected among about 1 + skewness^2 units; of
@@ -296,7 +297,7 @@ def side_contrast(sums: UnitSums, shape: Shape, *, events: float = 1.0) -> Contr
     n_eff, df = sums.n_eff, sums.df
     v = quotient(sums.scatter, sums.variance_factor)
     third = quotient(sums.third_scatter, sums.third_factor)
-    own = sums.n / (sums.n + _BORROW)
+    own = sums.n / (sums.n + _BORROW + _BORROW_EVENTS * shape.skewness**2)
     pooled = np.broadcast_to(shape.variance, v.shape)
     model = own * v + (1.0 - own) * pooled
     skewness = own * quotient(third, v**1.5) + (1.0 - own) * shape.skewness

@@ -136,6 +136,17 @@ def test_uneven_weights(seed, law, rate, n, cv, known):
         check(simulate.against_population(u, w).root(0.0), w.sum(-1), one_sided=0.03, above=0.01)
 
 
+@pytest.mark.parametrize(("n_groups", "n", "rate"), [(10, 250, 0.01), (10, 400, 0.006)])
+@pytest.mark.parametrize("known", [True, False])
+def test_rare_events_of_uneven_weight_in_large_groups(seed, n_groups, n, rate, known):
+    rng = np.random.default_rng(seed)
+    u, w, _ = simulate.weighted_rows(rng, None, n, n_groups, 0.3, 2000, rate=rate)
+    if known:
+        check(simulate.against_known(u, w, rate).root(0.0))
+    else:
+        check(simulate.against_population(u, w).root(0.0), w.sum(-1))
+
+
 @pytest.mark.parametrize(
     ("small", "n", "large", "m", "one_sided"),
     [
