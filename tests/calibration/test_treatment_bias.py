@@ -551,6 +551,7 @@ def _mostly_zero(share):
 LAWS = {
     "20% exponential, else 0": (_mostly_zero(0.2), 0.2),
     "10% exponential, else 0": (_mostly_zero(0.1), 0.1),
+    "1% exponential, else 0": (_mostly_zero(0.01), 0.01),
     "lognormal": (lambda rng, size: rng.lognormal(size=size), float(np.exp(0.5))),
     "normal": (lambda rng, size: rng.standard_normal(size), 0.0),
     "rate .05": (lambda rng, size: (rng.random(size) < 0.05).astype(float), 0.05),
@@ -568,6 +569,8 @@ FEW = [
     ("10% exponential, else 0", [6, 6, 6], [40, 40, 40]),
     ("10% exponential, else 0", [12, 12], [240, 240]),
     ("10% exponential, else 0", [12, 12], [80, 80]),
+    ("1% exponential, else 0", [40, 40], [600, 600]),
+    ("1% exponential, else 0", [200] * 3, [40] * 3),
     ("lognormal", [6, 6], [40, 40]),
     ("normal", [6, 6], [40, 40]),
     ("rate .05", [12, 12], [240, 240]),

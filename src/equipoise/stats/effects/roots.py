@@ -81,7 +81,7 @@ class _Doubt(NamedTuple):
     events: float
 
 
-_VALUES = _Doubt(units=0.3, most=15.0, enough=200.0, events=0.0)
+_VALUES = _Doubt(units=0.3, most=60.0, enough=400.0, events=0.0)
 # 1 + skewness^2 rows of a rare 0/1 outcome are about one event.
 _EVENTS = _Doubt(units=1.0, most=60.0, enough=400.0, events=3.0)
 # Events that may be expected where none was seen: the exact bound of 97.5%.

@@ -783,11 +783,11 @@ def test_the_names_of_groups_do_not_deal_the_halves():
     assert_allclose(found["a"], found["c"][::-1])
 
 
-@pytest.mark.parametrize(("treated", "rate"), [(5, "11%"), (9, "11%"), (30, None)])
+@pytest.mark.parametrize(("treated", "rate"), [(5, "25%"), (30, "25%"), (100, None)])
 def test_intervals_of_arms_too_few_to_know_their_shape_quote_a_measured_rate(treated, rate):
     rng = np.random.default_rng(0)
-    n = 2 * (40 + treated)
-    arm = np.tile(np.repeat([0, 1], [40, treated]), 2)
+    n = 2 * (120 + treated)
+    arm = np.tile(np.repeat([0, 1], [120, treated]), 2)
     rows = {
         "g": np.repeat(["a", "b"], n // 2),
         "t": arm,
