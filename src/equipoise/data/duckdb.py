@@ -2,18 +2,18 @@
 
 import atexit
 import csv
-import gzip
 import io
 import os
 import re
 import shutil
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, reduce
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
@@ -21,7 +21,7 @@ from urllib.parse import unquote
 
 from equipoise._checks import not_distinct, shown
 from equipoise.data.fingerprint import sources
-from equipoise.data.layout import LINES, Layout, find_layout
+from equipoise.data.layout import LINES, Layout, csv_rows, find_layout
 from equipoise.data.query import engine_error, reason
 from equipoise.exceptions import DataError, InvalidParameterError, ResourceError
 
@@ -43,8 +43,14 @@ NULL_WORDS = ["", "NA", "N/A", "NaN", "nan", "NULL", "null", "None"]
 
 NOT_TEXT = "it is not UTF-8 text. Convert it first: `iconv -f latin1 -t utf-8 OLD > NEW`."
 
-TWO_BYTES = re.compile(b"\xff\xfe|\xfe\xff")
-"""How a file begins that Excel has saved as "Unicode text"."""
+OTHER_FILES = {
+    b"\xff\xfe": NOT_TEXT.replace("latin1", "utf-16"),
+    b"\xfe\xff": NOT_TEXT.replace("latin1", "utf-16"),
+    b"\x1f\x8b": "it is packed by gzip. Give it the ending `.csv.gz`.",
+    b"PK\x03\x04": "it is a workbook of Excel, or a zip archive. Save its table as csv (UTF-8).",
+    b"PAR1": "it is a parquet file. Give it the ending `.parquet`.",
+}
+"""How files begin that are no csv files, whatever their names, and what to do with them."""
 
 ROW_NAMES = 20
 """Lines that show whether each begins with a name that the first line has no name for."""
@@ -308,9 +314,10 @@ def _read_errors(path: str) -> Iterator[None]:
     except duckdb.OutOfMemoryException as error:
         raise engine_error(error) from error
     except duckdb.Error as error:
-        uneven = _uneven(resolve(path)[0][0]) if "sniffing file" in str(error) else ""
-        told = f"{uneven}." if uneven else _explained(error)
-        raise DataError(f"Cannot read {shown(path)}: {told}") from error
+        for file in resolve(path)[0] if "sniffing file" in str(error) else []:
+            if fault := _fault(file):
+                raise DataError(f"Cannot read {shown(file)}: {fault}.") from error
+        raise DataError(f"Cannot read {shown(path)}: {_explained(error)}") from error
     except UnicodeDecodeError as error:
         raise DataError(f"Cannot read {shown(path)}: {NOT_TEXT}") from error
     except ResourceError:
@@ -368,8 +375,8 @@ def _check_names(names: Sequence[str], file: str, path: str) -> None:
             " in a csv file. Write double quotes, or none."
         )
     if len(names) == 1:
-        if uneven := _uneven(file):
-            raise DataError(f"Cannot read {shown(path)}: {uneven}.")
+        if fault := _fault(file):
+            raise DataError(f"Cannot read {shown(path)}: {fault}.")
         raise DataError(
             f"{shown(path)} has a single column {shown(names[0])}; the delimiter must be"
             " a comma, a tab, a semicolon, a bar, or blanks that are in every line."
@@ -513,9 +520,10 @@ def _layout_of(file: str, header: bool | None) -> Layout:
 
     with pa.input_stream(file, compression="detect") as stream:
         start = stream.read(MOST_BYTES)
+    for beginning, remedy in OTHER_FILES.items():
+        if start.startswith(beginning):
+            raise DataError(f"Cannot read {shown(file)}: {remedy}")
     # `str.splitlines` would end lines inside of fields, at U+2028 and the like.
-    if TWO_BYTES.match(start):
-        raise DataError(f"Cannot read {shown(file)}: {NOT_TEXT.replace('latin1', 'utf-16')}")
     lines = list(io.StringIO(start.decode("utf-8-sig", errors="replace"), newline=""))
     if len(start) == MOST_BYTES and len(lines) > 1:  # the last line may be cut
         del lines[-1]
@@ -673,6 +681,8 @@ def _check_headers(headers: Mapping[str, list[str]], path: str) -> None:
     first, *others = headers.items()
     for file, header in others:
         if set(header) != set(first[1]):
+            for one, names in (first, (file, header)):
+                _check_names(names, one, one)
             raise _different(path, first, (file, header))
 
 
@@ -776,30 +786,54 @@ def _is_text(file: str) -> bool:
     return bool(start) and b"\0" not in start and start[:1] not in b"{[<"
 
 
-def _uneven(file: str) -> str:
-    """Say which line has another number of fields than the first; nothing where none has."""
-    if file.lower().endswith(".zst"):
-        return ""
-    unpack = gzip.open if file.lower().endswith(".gz") else open
-    with unpack(file, "rt", encoding="utf-8", errors="replace") as stream:
-        first = stream.readline()
-        for separator in ",\t;| ":
-            fields = first.count(separator) + 1
-            below = {line.count(separator) + 1 for line in islice(stream, ROW_NAMES)}
-            if fields > 1 and below == {fields + 1}:
-                return (
-                    f"the first line has {fields} names, and lines below it {fields + 1} fields, as"
-                    " where R has written names of rows; write a name for these before the first"
-                )
-            stream.seek(0)
-            stream.readline()
-        mark = next((mark for mark in ",\t;|" if mark in first), None)
-        for number, line in enumerate(stream, start=2):
-            if mark is not None and line.strip() and line.count(mark) != first.count(mark):
-                return (
-                    f"line {number} has {line.count(mark) + 1} fields, the first has"
-                    f" {first.count(mark) + 1}; correct that line, or delete it"
-                )
+def _fault(file: str) -> str:
+    """Say what keeps a csv file from being a table; nothing where its lines are alike."""
+    import pyarrow as pa
+
+    with (
+        pa.input_stream(file, compression="detect") as stream,
+        io.TextIOWrapper(stream, encoding="utf-8-sig", errors="replace") as lines,
+    ):
+        start = list(islice(lines, LINES))
+        names = {mark: max(map(len, csv_rows(start[:1], mark)), default=1) for mark in ",\t;|"}
+        mark = max(names, key=lambda mark: names[mark])
+        mark = mark if names[mark] > 1 else " "
+        first, *below = csv_rows(start, mark, runs=mark == " ") or [[]]
+        fields, looked_at = len(first), below[:ROW_NAMES]
+        own = {row[0] for row in looked_at}
+        if fields > 1 and {*map(len, looked_at)} == {fields + 1} and len(own) == len(looked_at):
+            return (
+                f"the first line has {fields} names, and lines below it {fields + 1} fields, as"
+                " where R has written names of rows; write a name for these before the first"
+            )
+        if mark == " ":
+            return ""
+        width = Counter(map(len, [first, *below])).most_common(1)[0][0]
+        if fields != width:
+            return (
+                f"the first line has {fields} fields, and lines below it {width}; delete it where"
+                f" it is a title, or put quotes around fields that have {mark!r} in them"
+            )
+        odd = _odd_line(chain(start, lines), mark, width)
+        if not odd and isinstance(lines.newlines, tuple):
+            return (
+                "some lines end as on Windows, and others do not; make them alike:"
+                " `sed 's/\\r$//' OLD > NEW`"
+            )
+        return odd
+
+
+def _odd_line(lines: Iterable[str], mark: str, width: int) -> str:
+    """Say which line has more or fewer fields, or a quote that is not closed."""
+    number, rows = 1, csv.reader(lines, delimiter=mark, strict=True)
+    remedy = "correct that line, or delete it"
+    try:
+        for row in rows:
+            if row and len(row) != width:
+                return f"line {number} has {len(row)} fields, the first has {width}; {remedy}"
+            number = rows.line_num + 1
+    except csv.Error:
+        return f"line {number} has a quote that is not closed at the end of its field; {remedy}"
     return ""
 
 

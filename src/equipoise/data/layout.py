@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 
-__all__ = ["FIRST", "LINES", "Layout", "find_layout"]
+__all__ = ["FIRST", "LINES", "Layout", "csv_rows", "find_layout"]
 
 FIRST = "column_1"
 """What the first column is called where a file has no names."""
@@ -93,15 +93,15 @@ def find_layout(
     -------
     Layout
     """
-    rows, runs = _cells(lines, separator), False
+    rows, runs = csv_rows(lines, separator), False
     if separator == " " or max(map(len, rows), default=1) == 1:
         ends = [f"{line.rstrip()}\n" for line in lines]
-        single, words = _cells(lines, " "), _cells(ends, " ", runs=True)
+        single, words = csv_rows(lines, " "), csv_rows(ends, " ", runs=True)
         if len({*map(len, words)}) == 1 and len(words[0]) > 1:
             separator, lines, rows, runs = " ", ends, words, words != single
     width = Counter(map(len, rows)).most_common(1)[0][0] if rows else 1
     above = 0 if runs else _above(lines, separator, width)
-    first, *others = _cells(lines[above:], separator, runs=runs) or [[]]
+    first, *others = csv_rows(lines[above:], separator, runs=runs) or [[]]
     if header is None:
         alike = [row for row in others if len(row) == width]
         header = width == 1 or len(first) != width or not _is_data(first, alike, missing)
@@ -115,7 +115,8 @@ def find_layout(
     )
 
 
-def _cells(lines: Sequence[str], separator: str, *, runs: bool = False) -> list[list[str]]:
+def csv_rows(lines: Sequence[str], separator: str, *, runs: bool = False) -> list[list[str]]:
+    """Return the fields of each line that has some; several blanks separate as one in `runs`."""
     blanks = separator == " " and not runs
     return [row for _, row in _records(lines, separator, blanks=blanks) if row]
 

@@ -268,13 +268,60 @@ def test_a_column_of_first_and_last_names_has_no_names_of_rows(tmp_path):
         read(str(tmp_path / "t.csv"))
 
 
-def test_where_lines_differ_in_their_fields_is_told_of_files_that_can_be_read_again(tmp_path):
+def test_where_lines_differ_in_their_fields_is_told_of_packed_files_too(tmp_path):
     text = b"a,b\n1,2,3\n4\n" * 3
     (tmp_path / "t.csv").write_bytes(text)
-    with pytest.raises(DataError, match="line 2 has 3 fields, the first has 2"):
+    (tmp_path / "t.csv.zst").write_bytes(pa.compress(text, "zstd", asbytes=True))
+    for name in ("t.csv", "t.csv.zst"):
+        with pytest.raises(DataError, match="line 2 has 3 fields, the first has 2"):
+            read(str(tmp_path / name))
+
+
+NOTES = [f'{k % 3},"a, b"\n' for k in range(9)]
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        (["g,note\n", *NOTES, "1\n"], "line 11 has 1 fields, the first has 2"),
+        (["g,note\n", '1,"two\nlines"\n', *NOTES, "1\n"], "line 13 has 1 fields"),
+        (["g,note\n", "\n", *NOTES, "1,2,3\n"], "line 12 has 3 fields"),
+        (['"g,h";p\n', *["a;1\n"] * 9, "a\n"], "line 11 has 1 fields, the first has 2"),
+        (
+            ["a study, by us, 2020\n", "g,p\n", *NOTES],
+            "first line has 3 fields, .* below it 2; del",
+        ),
+        (
+            ["g,p\n", *["1,0,5\n"] * 9],
+            "first line has 2 fields, .* below it 3; .* have ',' in them",
+        ),
+        (["g,p\n", *NOTES, '1,"x" y\n'], "line 11 has a quote that is not closed at the end"),
+        (["g,p\n", *NOTES, '"1,x\n'], "line 11 has a quote that is not closed at the end"),
+        (["g,p\r\n", *NOTES], "some lines end as on Windows, and others do not"),
+    ],
+)
+def test_only_what_is_wrong_with_a_file_is_told_of(tmp_path, lines, message):
+    (tmp_path / "t.csv").write_text("".join(lines), newline="")
+    with pytest.raises(DataError, match=message):
         read(str(tmp_path / "t.csv"))
-    rows = b"".join(b"%d,F,30\n" % k for k in range(30))
-    packed = pa.compress(b"sex,age\n" + rows, "zstd", asbytes=True)
-    (tmp_path / "t.csv.zst").write_bytes(packed)
-    with pytest.raises(DataError, match="no delimiter gives every line the same columns"):
-        read(str(tmp_path / "t.csv.zst"))
+
+
+def test_of_several_files_the_one_that_cannot_be_read_is_named(tmp_path):
+    (tmp_path / "1.csv").write_text("g,note\n" + "".join(NOTES))
+    (tmp_path / "2.csv").write_text("g,note\n" + "1,2,3\n4\n" * 3)
+    with pytest.raises(DataError, match=r"2.csv': the first line has 2 fields"):
+        read(str(tmp_path / "*.csv"))
+
+
+@pytest.mark.parametrize(
+    ("start", "remedy"),
+    [
+        (gzip.compress(b"g,p\n"), "the ending `.csv.gz`"),
+        (b"PK\x03\x04", r"Save its table as csv \(UTF-8\)"),
+        (b"PAR1", "the ending `.parquet`"),
+    ],
+)
+def test_a_file_that_is_called_csv_and_is_none_is_refused_by_what_it_is(tmp_path, start, remedy):
+    (tmp_path / "t.csv").write_bytes(start + b"\0\xff" * 40)
+    with pytest.raises(DataError, match=remedy):
+        read(str(tmp_path / "t.csv"))
