@@ -570,10 +570,12 @@ def _sniffed(reader: Any, file: str, quote: str, above: int) -> tuple[str, ...]:
 def _marks(layout: Layout) -> dict[str, Any]:
     """Return what DuckDB must be told of a layout."""
     names = {"names": list(layout.names)} if layout.names else {}
+    # DuckDB would put the 1 of a folder `seed=1` in the place of every value of a column `seed`.
+    folders = {"hive_partitioning": False}
     blank = {"sep": " "} if layout.separator == " " else {}
     quotes = {"quotechar": layout.quote, "escapechar": layout.escape}
     above = {"skiprows": len(layout.skipped)} if layout.skipped else {}
-    return {"header": layout.named, **names, **blank, **quotes, **above}
+    return {"header": layout.named, **names, **blank, **quotes, **above, **folders}
 
 
 def _without_blanks(relation: Any, layout: Layout) -> Any:

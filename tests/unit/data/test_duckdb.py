@@ -325,3 +325,12 @@ def test_a_file_that_is_called_csv_and_is_none_is_refused_by_what_it_is(tmp_path
     (tmp_path / "t.csv").write_bytes(start + b"\0\xff" * 40)
     with pytest.raises(DataError, match=remedy):
         read(str(tmp_path / "t.csv"))
+
+
+@pytest.mark.parametrize("name", ["g=z", "p=1", "seed=2"])
+def test_the_name_of_a_folder_is_no_value_of_a_csv_file_in_it(tmp_path, name):
+    file = tmp_path / name / "t.csv"
+    file.parent.mkdir()
+    file.write_text(ROWS)
+    findings = eq.Audit(file, group="g", y_pred="p").disparity("selection_rate").findings
+    assert [(f.group, f.n) for f in findings] == [("g=a", 20), ("g=b", 20)]
