@@ -264,3 +264,22 @@ def test_a_reference_that_is_withheld_is_in_no_detail(rng):
     assert "g=a" not in {finding.group for finding in found.findings}
     told = without(found, frozenset({"g=a"}), 5).details.to_dict()
     assert '"g=a"' not in json.dumps(told)
+
+
+def test_a_few_people_who_are_left_out_of_a_comparison_are_in_no_number_of_it(rng):
+    rows = few() | {"y": rng.integers(0, 2, 600), "other": rng.integers(0, 2, 600)}
+    rows["g"][250:330] = "c"
+    audit = eq.Audit(rows, group="g", y_true="y", y_pred="d")
+    found = audit.improvability("other", accuracy="accuracy", fairness="selection_rate", rng=1)
+    assert found.details["groups_left_out"] == {"g=few": 3}
+    shown = disclosed(found)
+    assert [(f.group, f.n) for f in shown.findings if not f.withheld] == [
+        ("g=a", 270),
+        ("g=b", 247),
+        ("all groups", 600),
+    ]
+    for whole in (found, shown):
+        assert "g=few" not in whole.details["shares"]["by_group"]
+        assert "among 3 of 4 groups" in " ".join(str(whole).split())
+    assert "g=few (3)" not in str(shown)
+    assert "g=few" not in shown.details["groups_left_out"]

@@ -58,8 +58,10 @@ class ImprovementDetails(Details):
         Whether the worst gap or each must shrink.
     attributes, reference : list of str
         Attributes that are judged separately; groups that the others are compared with.
+    left_out : list of str
+        Groups too small to be compared.
     groups_left_out : dict
-        Groups too small to be compared, with the rows that a metric rests on.
+        The rows that a metric of theirs rests on.
     capacity, cutoff, combine, margin_scale, scale : optional
         As asked; whether a cut-off was estimated.
     accuracy_loss, delta_accuracy, delta_fairness, fairness_tolerance : optional
@@ -108,6 +110,7 @@ class ImprovementDetails(Details):
     gap: str = "worst"
     attributes: list[str] = field(default_factory=list)
     reference: list[str] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
     groups_left_out: dict[str, int] = field(default_factory=dict)
     capacity: float | None = None
     cutoff: str | None = None
@@ -140,6 +143,10 @@ class ImprovementDetails(Details):
     breakdown: dict[str, Any] | None = None
     power: dict[str, Any] | None = None
     fitted: list[Any] | None = field(default=None, metadata=IN_MEMORY)
+
+    def group_rows(self) -> dict[str, int]:
+        """Return the rows of groups that are left out, of which there is no finding."""
+        return self.groups_left_out
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -353,7 +360,7 @@ def _several(result: AuditResult, details: ImprovementDetails) -> str:
 
 
 def _among(details: ImprovementDetails) -> str:
-    left = details.groups_left_out
+    left = details.left_out or list(details.groups_left_out)
     if not left:
         return ""
     names = ", ".join(left)

@@ -156,9 +156,12 @@ class Form:
         return f"{statistic[question.method]}, {law}, {splits}"
 
     def rows_of(self, criterion: Criterion) -> int:
-        """Return how many rows a requirement rests on."""
+        """Return how many rows a requirement rests on.
+
+        Gaps among the others would tell how many rows a group has that is left out.
+        """
         rows = self.setting.rows
-        if not criterion.members:
+        if not criterion.members or (self.left_out and len(criterion.members) > 1):
             return rows.n_labelled
         return int(rows.group_sizes[list(criterion.members)].sum())
 
@@ -196,6 +199,7 @@ def not_tested(form: Form, note: Note) -> AuditResult:
             metric=form.criteria[0].metric,
             noun=form.criteria[0].noun,
             groups=list(form.setting.rows.names),
+            left_out=list(form.left_out),
             groups_left_out=dict(form.left_out),
         ),
     )
@@ -302,6 +306,7 @@ def _details(
         attributes=[attribute.name for attribute in setting.rows.separate],
         reference=[setting.rows.names[g] for g in form.references],
         groups=[setting.rows.names[g] for g in form.groups],
+        left_out=list(form.left_out),
         groups_left_out=dict(form.left_out),
         capacity=setting.capacity,
         cutoff=setting.cutoff if any(rule.capacity for rule in first.rules) else "fixed",
@@ -337,7 +342,7 @@ def _plain(value: Any) -> Any:
 
 
 def _shares(form: Form, splits: Sequence[JudgedTrial]) -> dict[str, Any]:
-    """Shares of people that both rules select, over all rows judged and by group."""
+    """Shares of people that both rules select, over all rows judged and by group compared."""
     setting = form.setting
     if setting.capacity is None and of_score(setting.metrics):
         return {}
@@ -361,8 +366,7 @@ def _shares(form: Form, splits: Sequence[JudgedTrial]) -> dict[str, Any]:
         "status_quo": float(both[0]),
         "candidate": float(both[1]),
         "by_group": {
-            name: [float(groups[0, g]), float(groups[1, g])]
-            for g, name in enumerate(setting.rows.names)
+            setting.rows.names[g]: [float(groups[0, g]), float(groups[1, g])] for g in form.groups
         },
     }
 
@@ -564,7 +568,7 @@ def _on_the_design(form: Form, splits: Sequence[JudgedTrial]) -> list[Note]:
                 )
             )
     if form.left_out:
-        who = ", ".join(f"{name} ({n})" for name, n in form.left_out.items())
+        who = ", ".join(form.left_out)
         notes.append(
             Note(
                 code="groups-left-out",
