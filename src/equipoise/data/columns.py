@@ -106,8 +106,11 @@ class RoleColumns:
             self.check_column(column)
         good = roles.y_pred or roles.y_true
         if good is not None and self.schema[good] == nw.Boolean:
-            said = str(roles.favourable).lower()
-            self.roles = replace(roles, favourable=TRUTHS.get(said, roles.favourable))
+            truth = TRUTHS.get(str(roles.favourable).lower())
+            if truth is not None:
+                # Beside a word that counts as 1, 1 is that word and 0 the other.
+                one = _number_of(roles.positive) if isinstance(roles.positive, str) else 1
+                self.roles = replace(roles, favourable=int(truth == one))
         for role, column in roles.columns().items():
             if role in NUMBERS and not self.is_number(column):
                 raise DataError(

@@ -234,6 +234,16 @@ def test_words_of_truth_values_name_the_good_decision(word, good):
     assert table.roles.favours_positive == (good == 1)
 
 
+@pytest.mark.parametrize("positive", ["false", "True", "no", True, 0])
+@pytest.mark.parametrize("favourable", ["true", "NO", True])
+def test_words_of_truth_values_are_labels_whichever_counts_as_one(positive, favourable):
+    roles = Roles(group="g", y_true="y", positive=positive, favourable=favourable)
+    table = Table({"g": ["a", "b"], "y": [True, False]}, roles)
+    table.check_favourable()
+    same = str(positive).lower() in {"true", "1"}, str(favourable).lower() == "true"
+    assert table.roles.favours_positive == (same[0] == same[1])
+
+
 def test_labels_are_looked_up_once(monkeypatch):
     roles = Roles(group="g", y_true="y", positive="yes", favourable="no")
     table = Table({"g": ["a", "b"], "y": ["yes", "no"]}, roles)
