@@ -75,9 +75,9 @@ class UnitLaw:
         Of the estimate.
     seen : array of shape (2, m)
         Part of it that is taken out when it is on the side of the gap, and when it is not.
-    doubt : array
+    doubt : array of shape (2, m)
         Variance of the square of the standard error, over its own square, beyond that of normal
-        values.
+        values: without what uneven weights add to it, and with it.
     cost : array
         What is seen of skewness where there is none, and taken out, in squares of the statistic.
     fold, unknown : array
@@ -115,9 +115,10 @@ class UnitLaw:
         critical, centre : array
             The first is infinite where skewness leaves no bound.
         """
-        critical, spread = self._edge(tail, sign)
+        critical, (narrow, wide) = self._edge(tail, sign)
         at = np.where(np.isfinite(critical), critical, 0.0)
-        centre = at + (shift - at) / spread
+        # What weights leave open is no help to effects that are too small to be found.
+        centre = at + (shift - at) / np.where(shift < at, narrow, wide)
         # Where more is skewed than is taken out the law is not known so well.
         far = sign * self.skewness < -LARGEST_SKEWNESS
         return critical, np.where(far, np.minimum(centre, shift), centre)
@@ -161,7 +162,7 @@ class UnitLaw:
         array
             Infinite where nothing is tested.
         """
-        critical, spread = self._edge(tail, 1.0)
+        critical, (_, spread) = self._edge(tail, 1.0)
         found = self.tested & np.isfinite(critical)
         # The search for a noncentral law of less than one degree of freedom does not end.
         df = np.where(found, np.minimum(self.df, _MANY), 1.0)
@@ -185,9 +186,9 @@ class UnitLaw:
     def _edge(
         self, tail: AnyArray | float, sign: AnyArray | float
     ) -> tuple[FloatArray, FloatArray]:
-        """Critical value, and the spread of what is compared with it beside that of normal values.
+        """Critical value, and spreads of what is compared with it beside that of normal values.
 
-        The estimate, and its standard error so many times.
+        The estimate, and its standard error so many times; as it is, and with uneven weights.
         """
         q = np.where(self.tested, -special.stdtrit(self.df, tail), 0.0)
         critical = with_skewness(q + self.cost * q**2, self._taken(sign))
@@ -231,7 +232,7 @@ def normal_law(se: FloatArray) -> UnitLaw:
         df=one * np.inf,
         skewness=none,
         seen=np.stack([one, one]),
-        doubt=none,
+        doubt=np.stack([none, none]),
         cost=none,
         fold=one,
         unknown=none,
@@ -271,7 +272,8 @@ def unit_law(
     # Welch's degrees; a side of one unit is not tested.
     shared = np.sum(variance**2 / np.maximum(units - 1.0, 1e-9), axis=0)
     third = np.sum(skewness * variance**1.5 / np.sqrt(units), axis=0)
-    kurtosis = _KURTOSIS * uneven**2 + _KURTOSIS_OF_SKEWED * skewness**2
+    heavy = np.sum(variance**2 * _KURTOSIS_OF_SKEWED * skewness**2 / units, axis=0)
+    plain = np.sum(variance**2 * _KURTOSIS / units, axis=0)
     # As in audits; a group that is nearly everybody has only its own shape.
     lone = np.asarray(pool < 1.5 * least)
     skewed = np.abs(skewness).max(axis=0)
@@ -285,7 +287,7 @@ def unit_law(
         df=total**2 / (shared * uneven),
         skewness=third / total**1.5,
         seen=np.stack([favourable, pool / (pool + _ADVERSE * hidden)]),
-        doubt=np.sum(variance**2 * kurtosis / units, axis=0) / total**2,
+        doubt=np.stack([plain + heavy, plain * uneven**2 + heavy]) / total**2,
         # In few units some skewness is always seen, and what is seen counts.
         cost=np.where(lone, 0.5, 0.25) / least,
         fold=one_sided_fold(least, skewed),

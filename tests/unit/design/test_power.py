@@ -334,6 +334,24 @@ def test_weights_leave_fewer_degrees_than_clusters_of_as_many_units():
     assert 0.3 < weights < clusters - 0.05
 
 
+@pytest.mark.parametrize("target", ["known", "rest"])
+@pytest.mark.parametrize("question", ["disparity", "flag"])
+def test_weights_make_nothing_of_no_gap(question, target):
+    options = {"share": 0.3, "disparity": 0.0, "sd": 1.0, "target": target}
+    for design_effect in (2.0, 3.0, 5.0, 8.0, 20.0):
+        for n in (40, 70, 112, 200, 400, 1000):
+            plan = power(question, n=n, design_effect=design_effect, **options)
+            assert plan.power[0] < 0.3
+
+
+def test_more_uneven_weights_need_more_rows():
+    options = {"share": 0.3, "disparity": 0.3, "sd": 1.0, "target": "rest"}
+    effects = (1.0, 3.0, 5.0, 8.0, 20.0)
+    rows = [sample_size("disparity", design_effect=k, **options).n for k in effects]
+    assert rows == sorted(rows)
+    assert rows[-1] > 20.0 * rows[0]
+
+
 def test_of_two_groups_the_joint_test_of_benefits_is_that_of_their_difference():
     plan = power("inequality", n=400, share=[0.3, 0.7], disparity=[1.0, 0.8], sd=0.7)
     gap = power("disparity", n=400, share=0.3, disparity=0.2, sd=0.7, target="rest")
