@@ -1,5 +1,7 @@
 """The three steps of a necessity argument in one result that a court can read."""
 
+import inspect
+import textwrap
 from dataclasses import fields, replace
 
 import numpy as np
@@ -224,8 +226,9 @@ def _disparity_sentence(finding: Finding, words: Words) -> str:
 
 def _doc() -> str:
     """Return the docstring: the options are those of `improvability`."""
-    text = search_for.__doc__ or ""
-    options = text[text.index("    Parameters\n") : text.index("    Returns\n")]
+    # Python 3.13 takes the indentation out of docstrings, and -OO the docstrings themselves.
+    text = inspect.cleandoc(search_for.__doc__ or "")
+    options = text[text.find("Parameters\n") : text.find("Returns\n")]
     return f"""Argue necessity in three steps: disparity, purpose, alternative.
 
     First the largest gap of each fairness metric under the status quo; then what the status quo
@@ -233,7 +236,7 @@ def _doc() -> str:
     serves it as well with less disparity, as in `improvability`. The null hypothesis of the joint
     test is that of the third step.
 
-{options}    Returns
+{textwrap.indent(options, "    ")}    Returns
     -------
     AuditResult
         `details["steps"]` has the three questions with their answers, `details["search"]` what was

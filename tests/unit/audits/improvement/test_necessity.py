@@ -1,5 +1,6 @@
 """The three steps of a necessity argument."""
 
+import inspect
 import json
 
 import numpy as np
@@ -8,7 +9,8 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import equipoise as eq
-from equipoise.audits.improvement.necessity import _rate_words, _steps
+from equipoise.audits.improvement.improvability import search_for
+from equipoise.audits.improvement.necessity import _doc, _rate_words, _steps
 from equipoise.plans.plan import parse_plan
 from equipoise.plans.run import execute
 from equipoise.report.improvement_tables import improvement_tables
@@ -169,3 +171,15 @@ def test_a_gap_in_a_rate_is_told_in_percentage_points(metric, size):
     assert answer == (
         f"A difference in {gap.estimand.noun} is shown: g=a is {size} below g=b (p 0.010)"
     )
+
+
+def test_the_options_are_documented_whether_python_keeps_indentation_or_not(monkeypatch):
+    kept = inspect.cleandoc(_doc())
+    assert "\nParameters\n----------\ncandidate : estimator" in kept
+    monkeypatch.setattr(search_for, "__doc__", inspect.cleandoc(search_for.__doc__))
+    assert inspect.cleandoc(_doc()) == kept
+
+
+def test_without_docstrings_there_are_no_options_to_document(monkeypatch):
+    monkeypatch.setattr(search_for, "__doc__", None)
+    assert _doc().startswith("Argue necessity")
