@@ -163,14 +163,15 @@ def lead(findings: Sequence[Finding], result: "AuditResult") -> Finding | None:
     """Return the finding that a summary names first, if one may be named at all.
 
     Groups of at least `LEADING` rows; those that are worse off before those that are better off;
-    then the largest distance that is shown, whatever the estimate.
+    then the largest distance that is shown, whatever the estimate. Of two groups that are each
+    other's rest, whose gaps are of one size, the one with less comes first, whatever its name.
     """
     large = [finding for finding in findings if finding.n >= LEADING]
 
-    def order(finding: Finding) -> tuple[bool, float, float]:
+    def order(finding: Finding) -> tuple[bool, float, float, float]:
         null = result.details.null_value
-        size = abs((finding.estimate or 0.0) - null)
-        return worse_off(finding, result) is not False, least(finding, null), size
+        gap = (finding.estimate or 0.0) - null
+        return worse_off(finding, result) is not False, least(finding, null), abs(gap), -gap
 
     return max(large, key=order) if large else None
 

@@ -188,15 +188,15 @@ def _distance(finding: Finding, result: "AuditResult") -> float:
 
 
 def largest(findings: Sequence[Finding], result: "AuditResult") -> Finding:
-    """Return the finding furthest from the null value."""
-    return max(findings, key=lambda finding: _distance(finding, result))
+    """Return the finding furthest from the null value; of two on either side, the one below."""
+    return max(findings, key=lambda f: (_distance(f, result), -(f.estimate or 0.0)))
 
 
 def names(findings: Sequence[Finding], result: "AuditResult", most: int = 3) -> str:
     """Name the groups of which most is shown, of at least `LEADING` rows, and count the others."""
     null = result.details.null_value
     large = [finding for finding in findings if finding.n >= LEADING]
-    large.sort(key=lambda finding: (-least(finding, null), -_distance(finding, result)))
+    large.sort(key=lambda f: (-least(f, null), -_distance(f, result), f.estimate or 0.0))
     several = compared_noun(result, "") != ""
     named = [
         group_words(finding.group, result.words)

@@ -26,7 +26,7 @@ from equipoise.results.sentences import (
     size_sentence,
     worse_off,
 )
-from equipoise.results.wording import headline
+from equipoise.results.wording import headline, largest, names
 from equipoise.results.words import MetricWords, Words
 from support.specimens import finding, joint, result
 
@@ -170,6 +170,15 @@ def test_what_is_shown_decides_who_leads_not_the_estimate():
     assert headline(result(findings=[tiny])) == (
         "1 of 1 group differs at the 5% level, all of them smaller than 30 rows."
     )
+
+
+def test_of_two_gaps_that_mirror_each_other_the_name_does_not_decide_which_leads():
+    less = finding("g=less", -0.2, -0.25, -0.15, decision=FOUND, reference="the rest")
+    more = finding("g=more", 0.2, 0.15, 0.25, decision=FOUND, reference="the rest")
+    for lines in ([less, more], [more, less]):
+        audit = result(findings=lines)
+        assert lead(lines, audit) == largest(lines, audit) == less
+        assert names(lines, audit) == "g=less; g=more"
 
 
 def test_five_people_are_not_named_by_a_flag():

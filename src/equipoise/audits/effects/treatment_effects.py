@@ -882,7 +882,8 @@ def _checks(sums: ExperimentSums, features: tuple[str, ...]) -> tuple[dict[str, 
     }
     notes = []
     if joint is not None and joint < WARNED:
-        worst = int(np.nanargmin(ratio.p_value))
+        # Of two groups each is what the other is compared with: they have one p-value.
+        worst = int(np.lexsort((ratio.share, ratio.p_value))[0])
         message = (
             f"The share of treated rows differs between groups (p {joint:.2g}), most in"
             f" {sums.groups[worst]} ({ratio.share[worst]:.1%} treated). Rows may have been lost"
@@ -900,7 +901,7 @@ def _checks(sums: ExperimentSums, features: tuple[str, ...]) -> tuple[dict[str, 
     }
     p = balance.p_value[np.isfinite(balance.p_value)]
     if len(p) and p.min() * len(p) < WARNED:
-        worst = int(np.nanargmin(balance.p_value))
+        worst = int(np.lexsort((-balance.largest, balance.p_value))[0])
         message = (
             f"Covariates differ between the arms in {sums.groups[worst]}"
             f" (p {balance.p_value[worst]:.2g}; largest difference {balance.largest[worst]:.2g}"

@@ -100,6 +100,11 @@ class _Comparison:
         """P-value of the global test; NaN where it could not be made."""
         return np.nan if self.test is None or self.note is not None else self.test.p_value
 
+    @property
+    def statistic(self) -> float:
+        """Statistic of the global test; NaN where it could not be made."""
+        return np.nan if self.test is None else self.test.statistic
+
 
 @question_method
 def predictive_parity(
@@ -568,8 +573,9 @@ def _definition(
         parity, statistic = family.omnibus.p_value, family.omnibus.statistic
         words += ", all groups at once"
     elif tested:
-        best = min(tested, key=lambda c: (c.p_value or 0.0, c.raw))
-        parity, statistic = best.p_value, None if best.test is None else best.test.statistic
+        # Draws have a smallest p-value, which several comparisons may share.
+        best = min(tested, key=lambda c: (c.p_value or 0.0, c.raw, -c.statistic))
+        parity, statistic = best.p_value, best.statistic
         if len(tested) > 1:
             words += f", Holm over {len(tested)} comparisons"
     parts = {"parity": parity, "order": None if reversal is None else reversal.p_value}

@@ -628,6 +628,22 @@ def test_strata_and_known_chances_undo_confounding():
     assert not any(note.code == "sample-ratio" for note in by_strata.notes)
 
 
+def test_the_name_does_not_decide_which_of_two_groups_lost_treated_rows():
+    g, t = np.repeat([0, 1], 400), np.tile([0, 1], 400)
+    t[:150] = 0
+    table = {"g": g, "t": t, "y": 1.0 * t + np.arange(800) % 7, "e": np.ones(800)}
+    for labels in (["lost", "whole"], ["x lost", "whole"]):
+        result = eq.Audit(
+            table | {"g": np.array(labels)[g]},
+            group="g",
+            y_true="y",
+            treatment="t",
+            effect_pred="e",
+        ).treatment_effects(measure="difference", n_repeats=0, slope=False)
+        (note,) = (note for note in result.notes if note.code == "sample-ratio")
+        assert f"most in g={labels[0]}" in note.message
+
+
 def test_relative_effects_within_strata(rng):
     n = 20_000
     g, s = rng.integers(2, size=n), rng.integers(3, size=n)

@@ -149,6 +149,19 @@ def test_calibration_compares_each_group_with_the_score(table):
         audit.predictive_parity(hypothesis="calibration", method="paper")
 
 
+def test_of_equal_p_values_the_name_does_not_decide_whose_statistic_is_told(rng):
+    table = three_groups(rng)
+    level = np.select([table["sex"] == "a", table["sex"] == "b"], [0.02, 0.5], 0.98)
+    table["y"] = (rng.uniform(size=len(level)) < level).astype(int)
+    names = np.array(["c", "b", "a"])[np.searchsorted(["a", "b", "c"], table["sex"])]
+    first, second = (
+        eq.Audit(table | {"sex": sex}, **ROLES).predictive_parity(hypothesis="calibration").joint
+        for sex in (table["sex"], names)
+    )
+    assert first.p_value == second.p_value
+    assert first.statistic == pytest.approx(second.statistic, rel=1e-9)
+
+
 def three_groups(rng, n=1500):
     score = rng.uniform(size=n)
     group = rng.choice(["a", "b", "c"], size=n)
