@@ -1,9 +1,9 @@
 """Gates as a fixture of pytest: ``equipoise.within_margin(audit.certify(...))``."""
 
-from typing import Literal
-
 import pytest
 
+from equipoise._checks import check_option
+from equipoise._typing import Inconclusive
 from equipoise.results.result import AuditResult
 from equipoise.testing import InconclusiveError, assert_not_detected, assert_within_margin
 
@@ -19,7 +19,8 @@ class Gate:
         What becomes of a test that the data do not settle.
     """
 
-    def __init__(self, inconclusive: Literal["skip", "fail"] = "skip") -> None:
+    def __init__(self, inconclusive: Inconclusive = "skip") -> None:
+        check_option("inconclusive", inconclusive, Inconclusive)
         self.inconclusive = inconclusive
 
     def not_detected(self, result: AuditResult) -> None:
@@ -50,4 +51,4 @@ def pytest_configure(config: pytest.Config) -> None:
 def equipoise(request: pytest.FixtureRequest) -> Gate:
     """Return the gate of a test, set by its marker."""
     marker = request.node.get_closest_marker("equipoise")
-    return Gate(**({} if marker is None else marker.kwargs))
+    return Gate() if marker is None else Gate(*marker.args, **marker.kwargs)

@@ -24,6 +24,14 @@ def test_not_settled(equipoise):
 def test_must_be_settled(equipoise):
     equipoise.within_margin(audit.certify("accuracy", margin=0.05))
 
+@pytest.mark.equipoise("fail")
+def test_must_be_settled_in_short(equipoise):
+    equipoise.within_margin(audit.certify("accuracy", margin=0.05))
+
+@pytest.mark.equipoise(inconclusive="fails")
+def test_misspelt(equipoise):
+    equipoise.within_margin(audit.certify("accuracy", margin=0.05))
+
 def test_stands(equipoise):
     equipoise.not_detected(audit.flag("accuracy", margin=0.5))
 """
@@ -41,6 +49,7 @@ def test_outcomes_of_a_suite(tmp_path):
         cwd=tmp_path,
         env=os.environ | {"PYTHONPATH": str(Path(equipoise.__file__).parents[1]), "PATH": ""},
     )
-    assert "2 failed, 1 passed, 1 skipped" in done.stdout, done.stdout + done.stderr
+    assert "3 failed, 1 passed, 1 skipped, 1 error" in done.stdout, done.stdout + done.stderr
     assert "percentage points more" in done.stdout
     assert "The data do not settle" in done.stdout
+    assert "`inconclusive` must be one of 'skip', 'fail'; got 'fails'." in done.stdout
