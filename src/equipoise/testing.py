@@ -100,5 +100,4 @@ def assert_within_margin(result: AuditResult) -> None:
 
 
 def _message(result: AuditResult, findings: Sequence[Finding]) -> str:
-    lines = [wording.finding_words(finding, result) for finding in findings]
-    return "\n".join([wording.headline(result), *lines])
+    return "\n".join([wording.headline(result), *wording.finding_words(result, findings)])

@@ -1,14 +1,19 @@
 """Keep a result beside the run of a model in MLflow."""
 
 import re
+from collections import Counter
 from typing import Any
 
 from equipoise.exceptions import MissingDependencyError
 from equipoise.results.disclosure import MIN_CELL
+from equipoise.results.formats import shortened
 from equipoise.results.result import AuditResult
-from equipoise.results.wording import headline
+from equipoise.results.wording import compared_names, headline
 
 __all__ = ["log"]
+
+LONGEST = 230
+"""Characters of a name, which MLflow limits to 250 with its number and what is logged."""
 
 
 def log(result: AuditResult, *, name: str | None = None, min_cell: int = MIN_CELL) -> None:
@@ -35,7 +40,7 @@ def log(result: AuditResult, *, name: str | None = None, min_cell: int = MIN_CEL
     told = result.disclosed(min_cell=min_cell)
     prefix = _allowed(name or result.audit)
     metrics: dict[str, float] = {}
-    for finding in told.findings:
+    for place, finding in zip(_places(told, prefix), told.findings, strict=True):
         ci = finding.ci
         values = {
             "estimate": finding.estimate,
@@ -43,7 +48,6 @@ def log(result: AuditResult, *, name: str | None = None, min_cell: int = MIN_CEL
             "ci_high": None if ci is None else ci.high,
             "p_value": finding.p_value,
         }
-        place = f"{prefix}/{_allowed(finding.group)}/{_allowed(finding.estimand)}"
         metrics |= {f"{place}/{key}": value for key, value in values.items() if value is not None}
     if told.joint is not None and told.joint.p_value is not None:
         metrics[f"{prefix}/joint/p_value"] = told.joint.p_value
@@ -65,6 +69,19 @@ def _library() -> Any:
             "Logging to MLflow needs mlflow. Install `mlflow` or `mlflow-skinny`."
         ) from error
     return mlflow
+
+
+def _places(result: AuditResult, prefix: str) -> list[str]:
+    """Name each finding as MLflow allows; names that would be one are numbered."""
+    times: Counter[str] = Counter()
+    places = []
+    for group, finding in zip(compared_names(result.findings, str), result.findings, strict=True):
+        place = shortened(
+            f"{prefix}/{_allowed(group)}/{_allowed(finding.estimand)}", LONGEST
+        ).replace("…", "_")
+        times[place] += 1
+        places.append(place if times[place] == 1 else f"{place} {times[place]}")
+    return places
 
 
 def _allowed(text: str) -> str:

@@ -1,13 +1,14 @@
 """A section of a model card: Markdown for people, metadata for Hugging Face."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from equipoise.plans.gate import outcome
 from equipoise.results.disclosure import MIN_CELL, withheld_groups, without
+from equipoise.results.finding import Finding
 from equipoise.results.formats import count, decision_word, interval, number, p_value
 from equipoise.results.result import AuditResult
-from equipoise.results.wording import headline, question_words
+from equipoise.results.wording import compared_names, headline, question_words
 
 __all__ = ["markdown", "metadata"]
 
@@ -39,7 +40,7 @@ def markdown(results: Sequence[AuditResult], *, min_cell: int = MIN_CELL) -> str
             "| "
             + " | ".join(
                 (
-                    finding.group.translate(_SIGNS),
+                    group.translate(_SIGNS),
                     finding.estimand.translate(_SIGNS),
                     number(finding.estimate),
                     interval(finding.ci),
@@ -49,7 +50,7 @@ def markdown(results: Sequence[AuditResult], *, min_cell: int = MIN_CELL) -> str
                 )
             )
             + " |"
-            for finding in result.findings
+            for group, finding in _lines(result)
         ]
         parts.append(
             f"### {question_words(result).translate(_SIGNS)}\n\n"
@@ -94,11 +95,11 @@ def metadata(
                         "metrics": [
                             {
                                 "type": str(finding.estimand),
-                                "name": f"{finding.group}: {finding.estimand.words}",
+                                "name": f"{group}: {finding.estimand.words}",
                                 "value": finding.estimate,
                                 "verified": False,
                             }
-                            for finding in result.findings
+                            for group, finding in _lines(result)
                             if finding.estimate is not None
                         ],
                         "source": {"name": f"equipoise: {outcome(result).value}", "url": ""},
@@ -108,6 +109,10 @@ def metadata(
             }
         ]
     }
+
+
+def _lines(result: AuditResult) -> Iterator[tuple[str, Finding]]:
+    return zip(compared_names(result.findings, str), result.findings, strict=True)
 
 
 def _told(results: Sequence[AuditResult], min_cell: int) -> list[AuditResult]:

@@ -206,7 +206,8 @@ def _cases(check: Check, fail_on: FailOn) -> list[ET.Element]:
     found = check.result.lines
     repeated = len({f.group for f in found}) < len(found)
     tests: list[tuple[str, Finding | JointTest]] = [
-        (f"{f.group}, {f.estimand}" if repeated else f.group, f) for f in found
+        (f"{name}, {f.estimand}" if repeated else name, f)
+        for name, f in zip(wording.compared_names(found, str), found, strict=True)
     ]
     if check.result.joint is not None:
         tests.append(("all groups jointly", check.result.joint))

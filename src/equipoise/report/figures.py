@@ -183,9 +183,10 @@ def _colour(root: ET.Element) -> None:
 def _hover(root: ET.Element, result: AuditResult, prefix: str) -> None:
     """Give every artist whose gid is ``finding-k`` or ``finding-k-part`` the values to show."""
     pattern = re.compile(rf"{re.escape(prefix)}-finding-(\d+)(-.*)?")
+    words = finding_words(result)
     for element in root.iter(f"{{{SVG}}}g"):
         match = pattern.fullmatch(element.get("id", ""))
         if match:
             title = ET.Element(f"{{{SVG}}}title")
-            title.text = finding_words(result.findings[int(match[1])], result)
+            title.text = words[int(match[1])]
             element.insert(0, title)

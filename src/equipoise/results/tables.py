@@ -25,7 +25,14 @@ from equipoise.results.formats import (
     short_points,
 )
 from equipoise.results.sentences import group_writer, share
-from equipoise.results.wording import headline, in_points, parts_of, parts_words, question_words
+from equipoise.results.wording import (
+    compared_names,
+    headline,
+    in_points,
+    parts_of,
+    parts_words,
+    question_words,
+)
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -219,7 +226,7 @@ def _names(findings: Sequence[Finding], written: Callable[[str], str]) -> list[t
     Where groups have several lines, the group or the estimand is the heading: whichever is repeated
     less often.
     """
-    groups = _compared(findings, written)
+    groups = compared_names(findings, written)
     estimands = [written(finding.estimand.words) for finding in findings]
     if not _repeated(findings):
         return [("", name) for name in groups]
@@ -315,19 +322,6 @@ def _wrapped(name: str, width: int) -> list[str]:
         if max(cell_len(line.rstrip()) for line in lines) <= width:
             return [line.rstrip() for line in lines]
     return []
-
-
-def _compared(findings: Sequence[Finding], written: Callable[[str], str]) -> list[str]:
-    """Name the group of each finding, and its reference where lines would look alike without."""
-    lines = Counter((finding.group, finding.estimand) for finding in findings)
-    if max(lines.values(), default=1) == 1:
-        return [written(finding.group) for finding in findings]
-    return [
-        f"{written(finding.group)} compared with {written(finding.reference)}"
-        if finding.reference
-        else written(finding.group)
-        for finding in findings
-    ]
 
 
 def in_order(findings: Sequence[Finding]) -> list[Finding]:

@@ -1,5 +1,6 @@
 """Every sentence that a person reads: print, HTML and command line agree."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "amount",
+    "compared_names",
     "compared_noun",
     "decided",
     "estimated",
@@ -61,9 +63,17 @@ def question_words(result: "AuditResult") -> str:
     return result.question.sentence.format(metric=metric_words(result))
 
 
-def finding_words(finding: Finding, result: "AuditResult") -> str:
-    """Write one finding of a result on one line."""
-    group = whole_group_words(finding.group, result.words)
+def finding_words(result: "AuditResult", findings: Sequence[Finding] | None = None) -> list[str]:
+    """Write the findings of a result, or some of them, on a line each."""
+    groups = compared_names(result.findings, lambda name: whole_group_words(name, result.words))
+    return [
+        _line_words(group, finding, result)
+        for group, finding in zip(groups, result.findings, strict=True)
+        if findings is None or finding in findings
+    ]
+
+
+def _line_words(group: str, finding: Finding, result: "AuditResult") -> str:
     if finding.withheld:
         return f"{group}: withheld"
     if finding.decision is Decision.NOT_TESTED:
@@ -137,6 +147,19 @@ def headline(result: "AuditResult") -> str:
     if untested:
         sentence += f"; {len(untested)} of {len(asked)} could not be tested"
     return f"{sentence}."
+
+
+def compared_names(findings: Sequence[Finding], written: Callable[[str], str]) -> list[str]:
+    """Name the group of each finding, and its reference where lines would look alike without."""
+    lines = Counter((finding.group, finding.estimand) for finding in findings)
+    if max(lines.values(), default=1) == 1:
+        return [written(finding.group) for finding in findings]
+    return [
+        f"{written(finding.group)} compared with {written(finding.reference)}"
+        if finding.reference
+        else written(finding.group)
+        for finding in findings
+    ]
 
 
 def decided(result: "AuditResult", decision: Decision) -> list[Finding]:
@@ -290,7 +313,8 @@ def amount(finding: Finding) -> str:
 
 def value(finding: Finding, result: "AuditResult") -> str:
     """Write whose estimate it is, of what, and how large: below zero with positive numbers."""
-    name = f"{group_words(finding.group, result.words)}, {finding.estimand.words}"
+    groups = compared_names(result.findings, lambda name: group_words(name, result.words))
+    name = f"{groups[result.findings.index(finding)]}, {finding.estimand.words}"
     estimate, ci = finding.estimate, finding.ci
     if estimate is None or estimate >= 0.0:
         return f"{name} {amount(finding)}"

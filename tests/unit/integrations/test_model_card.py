@@ -27,6 +27,17 @@ def test_the_section_has_a_sentence_and_a_row_for_each_group():
     assert text.count("withheld") == 2
 
 
+def test_comparisons_of_one_group_with_several_are_told_apart():
+    pairs = [people("a", 900, reference="race=b"), people("a", 900, reference="race=c")]
+    text = markdown([result(findings=pairs)])
+    (told,) = metadata([result(findings=pairs)], model="m", dataset="d")["model-index"][0][
+        "results"
+    ]
+    for k, other in enumerate("bc"):
+        assert f"| race=a compared with race={other} |" in text
+        assert told["metrics"][k]["name"].startswith(f"race=a compared with race={other}: ")
+
+
 def test_a_name_is_no_link_no_code_and_no_row():
     name = "[x](http://a.b)`rm` *b* \\| c &lt;\r\n| d"
     text = markdown([result(findings=[people(name, 900)])])

@@ -80,6 +80,17 @@ def test_junit_names_the_subgroup_that_failed():
     assert message == "false positive rate difference 0.3 [0.2, 0.4], p 0.200, detected"
 
 
+def test_junit_has_no_two_cases_of_one_name():
+    pairs = [
+        finding("g=1", 0.3, 0.2, 0.4, reference="g=2", decision=Decision.DETECTED),
+        finding("g=1", 0.1, 0.0, 0.2, reference="g=3"),
+    ]
+    cases = suites([check("flag", result("flag", pairs))], "detected")[0].findall("testcase")
+    assert [case.get("name") for case in cases] == [
+        f"g=1 compared with g={other}, fpr difference" for other in (2, 3)
+    ]
+
+
 def test_junit_marks_inconclusive_as_skipped_unless_the_gate_counts_it():
     checks = [check("certify", result("certify", [WITHIN, OPEN]))]
     assert suites(checks, "detected")[0].get("skipped") == "1"

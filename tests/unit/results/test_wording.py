@@ -11,10 +11,12 @@ from equipoise.results.formats import all_of, counted, index_number, joint_line,
 from equipoise.results.tables import html_table, table, text_width
 from equipoise.results.wording import (
     amount,
+    finding_words,
     headline,
     multiplicity_words,
     picture_words,
     reference_words,
+    value,
 )
 from support.specimens import finding, joint, result
 
@@ -241,6 +243,10 @@ def test_lines_that_differ_in_their_reference_alone_name_it():
         assert f"> race=A compared with {reference}</th>" in " ".join(html_table(audit).split())
     assert "> race=D</th>" in " ".join(html_table(audit).split())
     assert "compared with" not in table(result(findings=pairs[1:]))
+    first, _, last = finding_words(audit)
+    assert first.startswith("race=A compared with race=B: false positive rate difference 0.1")
+    assert finding_words(audit, pairs[2:]) == [last]
+    assert value(pairs[1], audit).startswith("race=A compared with race=C, false positive rate")
     assert reference_words(audit) == "the reference"
     assert reference_words(result(findings=pairs[1:])) == "race=C"
     named = [finding("race=A", 0.1, 0.0, 0.2, reference=GroupName([("race", "B")]))]
