@@ -61,8 +61,9 @@ def extreme_headline(result: AuditResult) -> str:
 def _flagged(result: AuditResult, which: str) -> str:
     compared = tested(result)
     shown = decided(result, Decision.DETECTED)
-    limit = _limit(result, which)
-    beyond = f"{'below' if which == 'highest' else 'above'} {limit}"
+    side = "below" if which == "highest" else "above"
+    near = _distance(result, which)
+    beyond = f"more than {near}" if near else f"{side} {_limit(result, which)}"
     if shown:
         more = f"; {len(shown) - 1} more shown so" if len(shown) > 1 else ""
         most, start = _lead(shown, result, which)
@@ -78,14 +79,14 @@ def _certified(result: AuditResult, which: str) -> str:
     compared = tested(result)
     within = decided(result, Decision.WITHIN_MARGIN)
     beyond = decided(result, Decision.DETECTED)
-    inside = f"{'at least' if which == 'highest' else 'at most'} {_limit(result, which)}"
+    near = _distance(result, which)
+    least = "at least" if which == "highest" else "at most"
+    inside = f"be at most {near}" if near else f"have {least} {_limit(result, which)}"
     p = joint_p(result)
     if len(within) == len(compared) and p is not None and p <= result.alpha:
-        return f"Every category compared is shown to have {inside} (p {p_value(p)})"
+        return f"Every category compared is shown to {inside} (p {p_value(p)})"
     left = len(compared) - len(within) - len(beyond)
-    parts = [
-        f"{len(within)} of {_categories(compared)} {to_be(len(within))} shown to have {inside}"
-    ]
+    parts = [f"{len(within)} of {_categories(compared)} {to_be(len(within))} shown to {inside}"]
     if beyond:
         parts.append(f"{len(beyond)} {to_be(len(beyond))} shown beyond it")
     if left:
@@ -98,12 +99,21 @@ def _categories(compared: list[Finding]) -> str:
     return counted(len(compared), "category")
 
 
-def _limit(result: AuditResult, which: str) -> str:
-    low, high = result.details.bounds or (0.0, 0.0)
-    limit = low if which == "highest" else high
+def _distance(result: AuditResult, which: str) -> str:
+    """Say how far from the extreme the threshold is; empty on the ratio scale."""
     if result.findings[0].estimand.scale == "ratio":
-        return f"{share_words(limit)} of the {which} rate"
-    return f"{number(limit)} from the {which}"
+        return ""
+    side = "below" if which == "highest" else "above"
+    return f"{gap_size(abs(_threshold(result, which)), result)} {side} the {which}"
+
+
+def _limit(result: AuditResult, which: str) -> str:
+    return f"{share_words(_threshold(result, which))} of the {which} rate"
+
+
+def _threshold(result: AuditResult, which: str) -> float:
+    low, high = result.details.bounds or (0.0, 0.0)
+    return low if which == "highest" else high
 
 
 def _furthest(findings: list[Finding], which: str) -> Finding:
@@ -123,13 +133,15 @@ def _lead(shown: list[Finding], result: AuditResult, which: str) -> tuple[Findin
 
 def _told(finding: Finding, result: AuditResult) -> str:
     ci = finding.ci
+    write = points if in_points(result) else number
     bounds = ""
     if ci is not None:
-        low = "no bound" if ci.low is None else number(ci.low)
-        high = "no bound" if ci.high is None else number(ci.high)
+        low = "no bound" if ci.low is None else write(ci.low)
+        high = "no bound" if ci.high is None else write(ci.high)
         bounds = f" (joint {100 * ci.confidence_level:g}% interval {low} to {high})"
     gap = "ratio" if finding.estimand.scale == "ratio" else "difference"
-    return f"{group_words(finding.group, result.words)}, {gap} {number(finding.estimate)}{bounds}"
+    size = gap_size(finding.estimate, result)
+    return f"{group_words(finding.group, result.words)}, {gap} {size}{bounds}"
 
 
 def given_headline(result: AuditResult) -> str:

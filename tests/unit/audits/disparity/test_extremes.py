@@ -113,7 +113,10 @@ def test_flag_names_who_is_shown_below_four_fifths():
     none = large(a=(80, 100), b=(90, 100), c=(85, 100)).flag(
         "selection_rate", reference="highest", margin=0.3, alternative="less"
     )
-    assert headline(none).startswith("None of 3 categories is shown below -0.3 from the highest")
+    assert headline(none).startswith(
+        "None of 3 categories is shown more than 30.0 percentage points below the highest; the"
+        " furthest observed is race: a, difference -10.0 percentage points (joint 95% interval"
+    )
     up = asked.flag("selection_rate", reference="lowest", margin=0.2, alternative="greater")
     assert "2 more" not in headline(up)
     assert "1 more shown so" in headline(up)
@@ -166,7 +169,9 @@ def test_certify_shows_every_category_where_the_data_can():
     upward = large(a=(450, 1000), b=(500, 1000)).certify(
         "selection_rate", reference="lowest", margin=0.2
     )
-    assert "at most 0.2 from the lowest" in headline(upward)
+    assert headline(upward).startswith(
+        "Every category compared is shown to be at most 20.0 percentage points above the lowest"
+    )
 
 
 def test_one_level_may_be_shared_by_all_tables():
