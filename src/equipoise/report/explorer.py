@@ -10,10 +10,10 @@ from equipoise.stats.inequality.cap import index_cap, kappa_scheme
 __all__ = ["explorer_state"]
 
 FIELDS = (
-    ("base_rate", "Share with outcome 1", 0.01, 0.99, 0.01),
-    ("kappa", "κ, benign errors that one harmful error is worth", 0.1, 100, 0.1),
-    ("minimum_benefit", "Benefit of the harmful error", 0.01, 0.99, 0.01),
-    ("order", "Order of the index", -5, 50, 0.1),
+    ("base_rate", "Share with outcome 1", 0.001, 0.999, 0.001),
+    ("kappa", "κ, benign errors that one harmful error is worth", 0.1, 10000, 0.1),
+    ("minimum_benefit", "Benefit of the harmful error", 0.001, 0.999, 0.001),
+    ("order", "Order of the index", -100, 100, 0.1),
     ("fpr", "False positive rate", 0, 1, 0.01),
     ("fnr", "False negative rate", 0, 1, 0.01),
 )
@@ -56,16 +56,20 @@ def explorer_state(results: Sequence[AuditResult]) -> dict[str, Any]:
     for details in (result.details for result in results):
         if not isinstance(details, InequalityDetails):
             continue
-        rates, cap = details.error_rates, details.cap
-        if rates:
-            from_data = True
-            inputs |= {name: round(rates[name], 4) for name in ("base_rate", "fpr", "fnr")}
+        rates, cap = details.error_rates or {}, details.cap
+        # Where all have one outcome there are no two error rates.
+        from_data = rates.get("fpr") is not None
+        if from_data:
+            inputs |= {name: rates[name] for name in ("base_rate", "fpr", "fnr")}
             inputs["order"] = details.order
         if cap:
             kind = cap["kind"]
-            inputs |= {"kappa": cap["kappa"], "minimum_benefit": round(cap["low"], 4)}
-        if rates:
+            inputs |= {"kappa": cap["kappa"], "minimum_benefit": cap["low"]}
+        if from_data:
             break
+    inputs |= {
+        name: min(max(round(inputs[name], 4), low), high) for name, _, low, high, _ in FIELDS
+    }
     odds = inputs["base_rate"] / (1.0 - inputs["base_rate"])
     # A ratio that cannot be encoded at this base rate is raised to one that can.
     inputs["kappa"] = max(
