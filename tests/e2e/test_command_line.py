@@ -82,6 +82,16 @@ def test_a_template_runs_on_the_users_data(run, loans, template):
     assert "the highest selection rate" in " ".join(done.stdout.split())
 
 
+@pytest.mark.parametrize("template", ["four-fifths", "nyc-ll144"])
+def test_a_template_for_a_table_without_groups_is_to_be_completed(run, tmp_path, template):
+    rows = "\n".join(f"{k % 2},{k}" for k in range(100))
+    (tmp_path / "decisions.csv").write_text(f"hired,hours\n{rows}\n")
+    done = run("init", "decisions.csv", "--template", template, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "now complete it as its comments say" in done.stderr
+    assert "# No column looks like a group." in (tmp_path / "audit.toml").read_text()
+
+
 def test_a_template_refuses_to_guess_what_is_good_for_a_person(run, loans):
     folder = loans.parent
     (folder / "plain.csv").write_text(loans.read_text().replace("approved", "pred"))

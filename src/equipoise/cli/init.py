@@ -77,7 +77,8 @@ def init(
         echo(f"{role} = {drafted.roles[role]}: {reason}", err=True)
     for remark in filter(None, (drafted.warning, *remarks(drafted))):
         echo(remark, err=True)
-    then = "" if "\n[[check]]" in text else "complete it as its comments say, then "
+    whole = "group" in drafted.roles and "\n[[check]]" in text
+    then = "" if whole else "complete it as its comments say, then "
     echo(f"wrote {output}; now {then}run: equipoise audit {output} --output report.html", err=True)
 
 
@@ -101,7 +102,7 @@ def template_checks(name: Template, drafted: "Draft") -> str:
     _selected_is_favourable(drafted)
     text = (files("equipoise.plans") / "templates" / f"{name}.toml").read_text(encoding="utf-8")
     asked = text[text.index("# ---- questions") :]
-    if name == "nyc-ll144" and len(drafted.roles["group"]) != 2:
+    if name == "nyc-ll144" and len(drafted.roles.get("group", ())) != 2:
         layout = 'layout = "nyc-ll144"'
         asked = asked.replace(
             layout, f"# {layout}  needs two group columns, sex and race/ethnicity"
