@@ -73,7 +73,8 @@ def overview(results: Sequence["AuditResult"]) -> "Figure":
         for group in groups
     ]
     letters = "small" if narrow() else "medium"
-    panels[0].set_yticks(range(len(groups)), names, parse_math=False, fontsize=letters)
+    for panel in panels:
+        panel.set_yticks(range(len(groups)), names, parse_math=False, fontsize=letters)
     panels[0].set_ylim(len(groups) - 0.5, -0.5)
     return figure
 

@@ -183,6 +183,17 @@ def test_numbers_under_the_overview_have_room_on_a_phone():
             assert all(one.x1 < other.x0 for one, other in pairwise(boxes))
 
 
+def test_every_panel_of_the_overview_has_the_names_as_they_are():
+    found = [group("fpr", "$x^2$"), group("fpr", "b", n=400)]
+    for width in (3.9, 10.0):
+        with rc_context({"figure.figsize": (width, 4.0)}):
+            figure = overview([gaps("fpr", *found), gaps("tpr", *found)])
+        labels = [label for axes in figure.axes for label in axes.get_yticklabels()]
+        assert {label.get_text() for label in labels} == {"race: $x^2$", "race: b"}
+        assert not any(label.get_parse_math() for label in labels)
+        assert len({label.get_fontsize() for label in labels}) == 1
+
+
 def test_words_in_the_place_of_an_estimate_stand_on_paper_of_their_own():
     axes, _ = drawn(finding("race=A"))
     (words,) = (text for text in axes.texts if text.get_gid() == "finding-0")
