@@ -27,7 +27,7 @@ from equipoise._checks import check_fraction, check_number, check_option
 from equipoise._typing import AnyArray, EffectRanking, FloatArray, Rng
 from equipoise.exceptions import InvalidParameterError
 from equipoise.stats.effects.effect_scores import EffectScores
-from equipoise.stats.influence import InfluenceSums
+from equipoise.stats.influence import InfluenceSums, without_noise
 from equipoise.stats.rows import check_lengths
 from equipoise.stats.scores.cells import weighted_quantile
 
@@ -355,13 +355,13 @@ def _policy_of(
     d, size = rule.chance, float(mass[member].sum())
     inside = member / size
     share, value = float(mass @ (inside * d)), float(mass @ (inside * d * gain))
-    by_share = inside * (d - share)
+    by_share = inside * without_noise(d - share)
     by_value = inside * (d * gain - value) + scores.share_influence(inside * d)
     if rule.budget is not None:
         # Everyone moves the cutoff, and with it those of the group who are there.
         near = mass * rule.near
         there = float(near @ member / near.sum()) * float(mass.sum()) / size
-        moved = -there * (d - rule.budget) / mass.sum()
+        moved = -there * without_noise(d - rule.budget) / mass.sum()
         by_share = by_share + moved
         if there > 0.0:
             by_value = by_value + moved * float(near @ (member * gain) / (near @ member))

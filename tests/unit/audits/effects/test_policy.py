@@ -96,6 +96,13 @@ def test_a_constant_prediction_has_no_ranking(table):
     assert "every prediction is the same" in none.notes[0].message
 
 
+@pytest.mark.parametrize("rule", [{"threshold": 0.0}, {"threshold": 1.0}, {"budget": 0.3}])
+def test_a_rule_that_treats_all_alike_has_no_difference_in_shares(table, rng, rule):
+    names = rng.choice(list("ABCDE"), 3_000, p=[0.3, 0.3, 0.2, 0.1, 0.1])
+    result = audit(table | {"predicted": np.full(3_000, 0.1), "group": names}).policy(**rule, rng=0)
+    assert {str(f.estimand) for f in result.findings if f.estimand.metric == "share"} == {"share"}
+
+
 @pytest.mark.parametrize(
     ("change", "roles", "options", "error", "message"),
     [
