@@ -78,6 +78,7 @@ def _in_words(result: _Result, audit: Any) -> _Result:
     if not isinstance(result, AuditResult):
         return result
     metrics = dict.fromkeys(finding.estimand.metric for finding in result.findings)
+    metrics = metrics or {result.details.get("metric"): None}
     notes = result.notes
     if audit.table.roles.strata is not None and not (
         result.question.own_strata or any(note.code == "survey-design" for note in notes)

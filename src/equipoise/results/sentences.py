@@ -54,10 +54,10 @@ def share(value: float) -> str:
 
 
 def points(value: float) -> str:
-    """Write a difference of shares in percentage points."""
+    """Write a difference of shares in percentage points; what rounding leaves of none is none."""
     size = 100.0 * value
-    if size == 0.0 or abs(size) >= 0.95:
-        return f"{size:.1f}"
+    if abs(size) < 1e-9 or abs(size) >= 0.95:
+        return f"{size:z.1f}"
     return f"{size:.2f}" if abs(size) >= 0.095 else f"{size:.2g}"
 
 

@@ -244,7 +244,8 @@ def gap_metrics(result: "AuditResult") -> dict[str, str]:
 
 def in_points(result: "AuditResult") -> bool:
     """Whether estimates are differences of shares of people, which are told in points."""
-    told = [result.words.metrics.get(finding.estimand.metric) for finding in result.findings]
+    asked = [finding.estimand.metric for finding in result.findings]
+    told = [result.words.metrics.get(metric) for metric in asked or [result.details.get("metric")]]
     scales = {finding.estimand.scale for finding in result.findings}
     rates = all(words is not None and words.event is not None for words in told)
     return bool(told) and rates and "ratio" not in scales
@@ -262,7 +263,9 @@ def metric_words(result: "AuditResult") -> str:
     several = gap_metrics(result)
     if len(several) > 1:
         return listed(several.values())
-    return result.findings[0].estimand.noun if result.findings else "metric"
+    # Where nothing is found, what was looked for still has its name.
+    found = result.findings[0].estimand.noun if result.findings else result.details.get("noun")
+    return found or "metric"
 
 
 def level(result: "AuditResult") -> str:

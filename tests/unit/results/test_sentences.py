@@ -219,6 +219,7 @@ def test_nothing_is_shown_without_an_interval():
 def test_shares_have_one_decimal_and_small_ones_two_digits():
     assert [share(value) for value in (0.448, 0.0042, 0.0)] == ["44.8%", "0.42%", "0.0%"]
     assert points(-0.05) == "-5.0"
+    assert {points(-0.0), points(1e-16), points(-1e-16)} == {"0.0"}
 
 
 def test_words_survive_the_file():

@@ -597,7 +597,26 @@ def _changed(result: AuditResult, details: CompareDetails) -> str:
         return f"Gaps in {metric} changed {between}{test}; no single group is shown to have moved"
     return (
         f"No change of a gap in {metric} was detected {between}{test}; this does not show that"
-        " there is none"
+        f" there is none{_shifted(result)}"
+    )
+
+
+def _shifted(result: AuditResult) -> str:
+    """Say whose own values changed, where no gap is shown to have."""
+    values = _of_kind(result, "change")
+    shifted = [finding for finding in values if finding.decision is Decision.DETECTED]
+    told = [finding for finding in shifted if not finding.withheld]
+    if not shifted:
+        return ""
+    changed = f"; the {metric_words(result)} itself changed in {len(shifted)} of"
+    changed += f" {counted(len(values), 'group')}"
+    if not told:
+        return changed
+    most = max(told, key=lambda finding: abs(finding.estimate or 0.0))
+    side = "lower" if (most.estimate or 0.0) < 0.0 else "higher"
+    return (
+        f"{changed}, {_most(told, shifted)} for {group_words(most.group, result.words)}, where it"
+        f" is {gap_size(abs(most.estimate or 0.0), result)} {side}"
     )
 
 
@@ -632,7 +651,8 @@ def _monitor(result: AuditResult) -> str:
         known = ""
         within = decided(result, Decision.WITHIN_MARGIN)
         if within and within == tested(result):
-            known = f"; the average gap of every group is within the margin of {details.margin:g}"
+            margin = gap_size(details.margin, result)
+            known = f"; the average gap of every group is within the margin of {margin}"
         elif widths and len(widths) == len(tested(result)):
             known = (
                 f"; the average gap of every group lies within"
@@ -685,7 +705,7 @@ def _discover(result: AuditResult) -> str:
         return (
             f"Nothing found among {looked}: no {details.noun} is shown to differ from the rest; a"
             " subgroup of 5% of the rows would have been found with 80% chance from a gap of about"
-            f" {number(details.detectable)}"
+            f" {gap_size(details.detectable, result)}"
         )
     shown = len(result.findings)
     found = (

@@ -236,7 +236,7 @@ def split_headline(result: AuditResult) -> str:
     sign = math.copysign(1.0, chosen["raw"]["value"])
 
     def size(value: float) -> str:
-        return points(sign * value) if rate else number(sign * value)
+        return f"{points(sign * value)} percentage points" if rate else number(sign * value)
 
     parts = ", ".join(f"{part['factor']} {size(part['value'])}" for part in chosen["by_factor"])
     # The part of the only factor is what was said already.
@@ -248,9 +248,8 @@ def split_headline(result: AuditResult) -> str:
     )
     outside = chosen["outside_group"]["value"] + chosen["outside_comparator"]["value"]
     rest = f", and {size(outside)} is due to people without anybody alike" if outside else ""
-    unit = " percentage points" if rate else ""
     return (
-        f"{start}{_beside(alike, result)}: of a raw gap of {size(chosen['raw']['value'])}{unit} in"
+        f"{start}{_beside(alike, result)}: of a raw gap of {size(chosen['raw']['value'])} in"
         f" {metric_words(result)}, the part that goes with different {factors} is"
         f" {size(chosen['explained']['value'])}{parts}, the part that does not"
         f" {size(alike.estimate or 0.0)} (p {p_value(alike.p_value)}){rest}"

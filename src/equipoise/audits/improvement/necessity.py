@@ -197,18 +197,19 @@ def _steps(findings: list[Finding], alternative: str, words: Words) -> list[dict
         },
         {
             "question": "What purpose does the rule in use serve, and how well?",
-            "answer": "; ".join(
-                f"{f.estimand.noun}: {number(f.estimate)} for {f.group}"
-                for f in purposes
-                if f.estimate is not None
-            )
-            or "Not estimated",
+            "answer": _purpose_sentence(purposes) or "Not estimated",
         },
         {
             "question": "Does an alternative serve it as well with less disparity?",
             "answer": alternative,
         },
     ]
+
+
+def _purpose_sentence(purposes: list[Finding]) -> str:
+    known = [(f.group, number(f.estimate)) for f in purposes if f.estimate is not None]
+    values = ", ".join(f"{value} for {group}" for group, value in known)
+    return f"{purposes[0].estimand.noun}: {values}" if known else ""
 
 
 def _disparity_sentence(finding: Finding, words: Words) -> str:

@@ -387,3 +387,17 @@ def test_a_headline_names_no_group_whose_numbers_are_withheld():
     assert re.search(r"; 2 gaps grew \(of those not withheld most: g: many, [0-9.]+ perc", some)
     assert none.endswith("(joint test p <0.001); 2 gaps grew.")
     assert "few" not in none
+
+
+def test_where_no_gap_changed_the_values_that_did_are_told():
+    rows = np.arange(400)
+    data = {"g": np.where(rows % 2, "a", "b"), "old": (rows // 2) % 2, "new": np.ones(400, int)}
+    result = eq.Audit(data, group="g").compare("selection_rate", baseline="old", candidate="new")
+    assert not any(
+        f.decision is Decision.DETECTED for f in result.findings if "gap" in f.estimand.kind
+    )
+    told = headline(result)
+    assert told.startswith("No change of a gap in selection rate was detected between old and new")
+    changed = "; the selection rate itself changed in 2 of 2 groups, most for g: "
+    assert changed in told
+    assert told.endswith(", where it is 50.0 percentage points higher.")

@@ -8,7 +8,7 @@ from equipoise import Decision
 from equipoise.exceptions import DataError, InvalidParameterError
 from equipoise.report.over_time_tables import discover_tables
 from equipoise.results.disclosure import disclosed
-from equipoise.results.wording import headline
+from equipoise.results.wording import headline, question_words
 from equipoise.stats.disparity.discovery import discover_subgroups
 
 RNG = np.random.default_rng(7)
@@ -56,7 +56,13 @@ def test_the_headline_says_it_as_a_person_would():
     assert "5% chance that any is false" in told
     calm = headline(audit().discover("error_rate", features="region"))
     assert "Nothing found among 4 subgroups" in calm
-    assert "80% chance from a gap of about" in calm
+    assert re.search(r"80% chance from a gap of about [\d.]+ percentage points\.", calm)
+
+
+def test_the_question_names_what_was_looked_for_though_nothing_is_found():
+    calm = audit().discover("error_rate", features="region")
+    assert not calm.findings
+    assert question_words(calm) == "Which subgroups that nobody named differ in error rate?"
 
 
 def test_a_subgroup_is_printed_as_its_conditions_are_said():

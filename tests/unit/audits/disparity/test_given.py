@@ -305,6 +305,8 @@ def test_a_split_is_the_decomposition_on_arrays(roles):
     told = headline(result)
     assert "; sex: women, beside sex: men: of a raw gap of 1" in told
     assert " percentage points in selection rate, the part that goes with different " in told
+    # Every part has its unit.
+    assert len(re.findall(r"(?:is|not) -?[\d.]+ percentage points", told)) == 2
     # No two numbers stand in a row: a unit or a word is between them.
     assert not re.search(r"\d [-\d.]", told)
 

@@ -261,7 +261,7 @@ def test_an_average_gap_within_the_margin_is_said_to_be(options, within):
         assert outcome(result) is (Outcome.WITHIN_MARGIN if within else Outcome.INCONCLUSIVE)
     if within:
         assert finding.ci.high <= 0.1 or options.get("alternative") == "less"
-        assert "is within the margin of 0.1" in headline(result)
+        assert "is within the margin of 10.0 percentage points" in headline(result)
     else:
         assert "within the margin" not in headline(result)
 

@@ -50,6 +50,7 @@ def test_disparity_purpose_and_alternative_stand_in_one_result(table):
     ]
     text = " ".join(str(result).split())
     assert "A difference in selection rate is shown: race: b is" in text
+    assert text.lower().count("accuracy of the status quo: ") == 1
     assert "A less discriminatory alternative is shown" in text
     again = AuditResult.from_dict(json.loads(json.dumps(result.to_dict(), allow_nan=False)))
     assert str(again) == str(result)
