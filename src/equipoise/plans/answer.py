@@ -6,7 +6,7 @@ from equipoise._names import GroupName
 from equipoise.plans.dossier import Check, Dossier
 from equipoise.plans.gate import Outcome, outcome
 from equipoise.results.finding import Decision, Finding
-from equipoise.results.formats import counted, number
+from equipoise.results.formats import counted, listed, number
 from equipoise.results.question import questions
 from equipoise.results.result import AuditResult
 from equipoise.results.sentences import gap_sentence, lead, least, worse_off
@@ -42,16 +42,25 @@ def answer(dossier: Dossier) -> tuple[str, ...]:
     """
     gaps = [check for check in dossier.checks if _compares(check.result)]
     first = _largest(gaps)
+    untested = all(outcome(check.result) is Outcome.NOT_TESTED for check in dossier.checks)
     parts = []
     if first is not None:
         check, finding = first
         parts += [f"{gap_sentence(finding, check.result)}.", _others(check)]
-    elif all(outcome(check.result) is Outcome.NOT_TESTED for check in dossier.checks):
+    elif untested:
         parts.append(
             "Nothing could be tested: see in the tables which groups are too small, or why."
         )
-    parts += _elsewhere(dossier.checks, None if first is None else first[0])
-    parts += _open(dossier.checks)
+    led = None if first is None else first[0]
+    told = _told(dossier.checks, led)
+    parts += [
+        _equivalence(check.result) if check.result.question.equivalence else headline(check.result)
+        for check in told
+    ]
+    further = [check for check in dossier.checks if check is not led and check not in told]
+    parts += _further(further, led is not None or bool(told))
+    parts += _open(further)
+    parts += [] if untested else _untested(further)
     if gaps and all(check.result.words.favourable is None for check in gaps):
         parts.append(
             "Which decision is good for people was not given, so nothing is said about who is worse"
@@ -112,16 +121,20 @@ def _others(check: Check) -> str:
     return f"{len(found)} of {who} {differ} shown to differ in {metric_words(result)}, {trust}."
 
 
-def _elsewhere(checks: Sequence[Check], led: Check | None) -> list[str]:
-    """Say what the other questions show, equivalence included."""
-    sentences = []
-    for check in checks:
-        result = check.result
-        if result.question.equivalence and outcome(result) is not Outcome.NOT_TESTED:
-            sentences.append(_equivalence(result))
-        elif check is not led and led is None and outcome(result) is Outcome.DETECTED:
-            sentences.append(headline(result))
-    return sentences[:3]
+def _told(checks: Sequence[Check], led: Check | None) -> list[Check]:
+    """Return the checks with a sentence of their own: equivalence, and what is shown if none leads.
+
+    There are three at most.
+    """
+    return [
+        check
+        for check in checks
+        if (
+            outcome(check.result) is not Outcome.NOT_TESTED
+            if check.result.question.equivalence
+            else led is None and outcome(check.result) is Outcome.DETECTED
+        )
+    ][:3]
 
 
 def _equivalence(result: AuditResult) -> str:
@@ -146,18 +159,47 @@ def _equivalence(result: AuditResult) -> str:
     return f"{sentence}."
 
 
+def _further(checks: Sequence[Check], beside: bool) -> list[str]:
+    """Name what else was detected."""
+    detected = [check for check in checks if outcome(check.result) is Outcome.DETECTED]
+    if not detected:
+        return []
+    count, about = _questions(detected, " more" if beside else "")
+    return [f"{count} detected something {about}; the table of each says what."]
+
+
 def _open(checks: Sequence[Check]) -> list[str]:
     """Name what was asked and not shown."""
-    unshown = [c.result for c in checks if outcome(c.result) is Outcome.NOT_DETECTED]
+    nothing = {Outcome.NOT_DETECTED, Outcome.INCONCLUSIVE}
+    unshown = [check for check in checks if outcome(check.result) in nothing]
     if not unshown:
         return []
-    nouns = dict.fromkeys(metric_words(result) for result in unshown if result.findings)
-    names = ", ".join(nouns)
-    about = f" ({names})" if names else ""
-    count = "One question" if len(unshown) == 1 else f"{len(unshown)} questions"
+    count, about = _questions(unshown)
     return [
-        f"{count} detected nothing{about}, which does not show that there is nothing to detect."
+        f"{count} detected nothing {about}, which does not show that there is nothing to detect."
     ]
+
+
+def _untested(checks: Sequence[Check]) -> list[str]:
+    """Name what was asked and could not be tested."""
+    untested = [check for check in checks if outcome(check.result) is Outcome.NOT_TESTED]
+    if not untested:
+        return []
+    count, about = _questions(untested)
+    return [f"{count} could not be tested {about}."]
+
+
+def _questions(checks: Sequence[Check], more: str = "") -> tuple[str, str]:
+    """Count questions and say what they are about."""
+    subjects = ", ".join(dict.fromkeys(_subject(check.result) for check in checks))
+    count = f"One{more} question" if len(checks) == 1 else f"{len(checks)}{more} questions"
+    return count, f"({subjects})"
+
+
+def _subject(result: AuditResult) -> str:
+    subject = result.question.subject.format(metric=metric_words(result))
+    given = result.details.get("given")
+    return f"{subject} among people alike in {listed(given)}" if given else subject
 
 
 def _unasked(dossier: Dossier) -> list[str]:

@@ -62,6 +62,8 @@ class Question:
         The question in words; ``{metric}`` stands for the metric.
     section : Section
         Where the report shows it.
+    subject : str
+        What it is about, in a list of questions; ``{metric}`` stands for the metric.
     headline : callable
         One sentence on a result, without the full stop.
     legend : str
@@ -99,6 +101,7 @@ class Question:
     sentence: str
     section: Section
     headline: "Callable[[AuditResult], str]"
+    subject: str = "{metric}"
     drawing: str = "equipoise.plot.intervals:forest"
     legend: str = (
         "Points are estimates, bars are intervals; the shape of a point repeats what its colour"

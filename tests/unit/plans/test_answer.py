@@ -79,6 +79,25 @@ def test_what_was_not_shown_and_not_asked_is_said():
     assert said(unshown).count("One question detected nothing") == 1
 
 
+def test_what_else_was_detected_and_what_could_not_be_tested_is_named():
+    led = gaps(line("a", 0.2, 0.15, 0.25))
+    alike = gaps(line("a", 0.1, 0.05, 0.15), given=["branch", "grade"])
+    few = gaps(finding("g=1", None, None, None, decision=Decision.NOT_TESTED), audit="flag")
+    silent = gaps(line("a", 0.0, -0.1, 0.1, decision=Decision.NOT_DETECTED), audit="flag")
+    text = said(led, alike, few, silent)
+    subject = "false positive rate among people alike in branch and grade"
+    assert f"One more question detected something ({subject});" in text
+    beyond = "(false positive rate beyond the tolerance)"
+    assert f"One question detected nothing {beyond}, which does not" in text
+    assert f"One question could not be tested {beyond}." in text
+    assert "detected something" not in said(led)
+
+
+def test_every_detection_beyond_the_three_that_are_told_is_counted():
+    bias = result("treatment_effects", [finding("g=1", 0.2, 0.1, 0.3, decision=FOUND)], details={})
+    assert "2 more questions detected something (" in said(*[bias] * 5)
+
+
 def test_a_direction_that_was_not_given_is_said():
     plain = Words(metrics={"fpr": MetricWords(noun="false positive rate", event="selected")})
     assert "Which decision is good for people was not given" in said(

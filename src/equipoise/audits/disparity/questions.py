@@ -269,6 +269,7 @@ FLAG = Question(
     answer="equipoise.audits.disparity.gaps:flag",
     sentence="Which subgroups exceed the tolerance in {metric}?",
     section=SECTION,
+    subject="{metric} beyond the tolerance",
     headline=_flag,
     details=DisparityDetails,
 )
@@ -734,6 +735,7 @@ DISCOVER = Question(
         lead="Subgroups made of the columns, with error control over everything that was looked"
         " at: the worst of a thousand harmless subgroups always looks bad.",
     ),
+    subject="{metric} of subgroups that nobody named",
     headline=_discover,
     legend="Subgroups in the order of the bound nearer to zero; bars are intervals that hold for"
     " all subgroups looked at.",
@@ -745,6 +747,7 @@ MONITOR = Question(
     answer="equipoise.audits.disparity.monitor:monitor",
     sentence="Is there a gap in {metric} now, looked at after every batch?",
     section=OVER_TIME,
+    subject="{metric} over time",
     headline=_monitor,
     drawing="equipoise.plot.over_time:sequence",
     legend="Dots are gaps of single batches, the line is the average gap since the start with a"
@@ -764,6 +767,7 @@ COMPARE = Question(
     answer="equipoise.audits.disparity.compare:compare",
     sentence="Did the gaps in {metric} change, and whom did the change hurt?",
     section=OVER_TIME,
+    subject="change of gaps in {metric}",
     headline=_compare,
     drawing="equipoise.plot.over_time:changes",
     legend="Open points are gaps before, full points gaps after; the shape of a full point repeats"

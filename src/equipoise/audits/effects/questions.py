@@ -345,6 +345,7 @@ POLICY = Question(
     drawing="equipoise.plot.curves:quality_intervals",
     sentence="Whom would a rule on predicted effects treat, and who would gain?",
     section=SECTION,
+    subject="whom a rule treats and who gains",
     headline=_policy,
     legend="Points are shares and gains of each group with their intervals; one panel for each.",
     details=PolicyDetails,

@@ -376,6 +376,7 @@ IMPROVABILITY = Question(
     tables="equipoise.report.improvement_tables:improvement_tables",
     sentence="Is there a less discriminatory alternative?",
     section=SECTION,
+    subject="a less discriminatory alternative",
     headline=improvability_headline,
     legend="Status quo and candidates on the rows that judge them, one point for each split or"
     " candidate; filled is what is shown. Where there is a panel of p-values by split, what is"
@@ -411,6 +412,7 @@ DROP_TABLE = Question(
     answer="equipoise.audits.improvement.drop_table:drop_table",
     sentence="What does leaving out a feature do to the gap and to accuracy?",
     section=SECTION,
+    subject="features left out",
     headline=_drop_headline,
     details=DropDetails,
     assumptions=(

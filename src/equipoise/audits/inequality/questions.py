@@ -76,6 +76,7 @@ INEQUALITY = Question(
     drawing="equipoise.plot.decomposition:decomposition",
     sentence="How unequal are the benefits, within and between groups?",
     section=SECTION,
+    subject="benefits",
     headline=_inequality,
     legend="Bars are parts of the index, lines their intervals.",
     details=InequalityDetails,

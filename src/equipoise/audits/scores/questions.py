@@ -459,6 +459,7 @@ SCORE_QUALITY = Question(
     drawing="equipoise.plot.curves:quality_intervals",
     sentence="How good is the score in each group?",
     section=SECTION,
+    subject="quality of the score",
     headline=_score_quality,
     legend="Points are metrics of each group with their intervals; one panel for each metric.",
     details=QualityDetails,
