@@ -308,20 +308,42 @@ class RoleColumns:
             role in LABELS and self._needs_positive(self.roles.column(role)) for role in roles
         )
 
-    def check_positive(self) -> None:
-        """Raise if no row has the label that counts as 1: a misspelt one makes all labels 0."""
+    def check_positive(self, roles: Iterable[str] = LABELS) -> None:
+        """Raise if a column lacks the label that counts as 1: all its labels would be 0.
+
+        A column without it may hold labels that stand beside it in another column: nobody was
+        selected there.
+        """
         if self.positive_known:
             return
-        given = [getattr(self.roles, role) for role in LABELS]
-        columns = [name for name in given if name is not None and self._needs_positive(name)]
-        for column in columns:
-            # Engines stop at the first row found: far cheaper than a scan.
-            found = self.frame.filter(self._is_positive(column)).select(column).head(1)
-            if len(fetch(found)):
-                return
-        labels = [label for column in columns for label in self._labels(column)]
-        if labels:
-            raise NotBinaryError(_no_such_label("positive", self.roles.positive, columns, labels))
+        columns = {
+            role: str(name)
+            for role in LABELS
+            if (name := getattr(self.roles, role)) is not None and self._needs_positive(name)
+        }
+        # Engines stop at the first row found: far cheaper than a scan.
+        rows = {
+            name: self.frame.filter(self._is_positive(name)).select(name).head(1)
+            for name in columns.values()
+        }
+        lacking = [name for name, found in rows.items() if not len(fetch(found))]
+        asked = [name for role in roles if (name := columns.get(role)) in lacking]
+        if not asked:
+            return
+        known = {label for name in rows if name not in lacking for label in self._labels(name)}
+        if not known:
+            labels = [label for name in lacking for label in self._labels(name)]
+            if labels:
+                message = _no_such_label("positive", self.roles.positive, lacking, labels)
+                raise NotBinaryError(message)
+        for name in asked:
+            labels = self._labels(name)
+            if not known.issuperset(labels):
+                raise NotBinaryError(
+                    f"`positive` is {self.roles.positive!r} for {quoted(rows)} alike; no row of"
+                    f" {name!r} has it. Labels: {quoted(labels)}. Write the same two labels into"
+                    " these columns, such as 1 and 0."
+                )
 
     def check_favourable(self) -> None:
         """Raise if the good decision is no label, or one of several that count as 0.

@@ -316,8 +316,8 @@ class _Scan:
             gone |= code == MISSING_LABEL
             wrong |= code == INVALID_LABEL
         roles = [role for role, _ in sums.needs]
-        if table.translated(roles) and not any((code == 1).any() for code in codes):
-            table.check_positive()
+        if table.translated(roles) and not (codes and all((code == 1).any() for code in codes)):
+            table.check_positive(roles)
         if (wrong & ~gone).any() or (table.roles.missing == "raise" and gone.any()):
             table.explain(dict(sums.needs))
         if n.sum() > MOST_ROWS:

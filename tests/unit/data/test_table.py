@@ -263,6 +263,30 @@ def test_decisions_may_lack_the_positive_label_that_outcomes_have():
     np.testing.assert_array_equal(cells.total, [[0, 1, 0, 0], [0, 0, 0, 1]])
 
 
+@pytest.mark.parametrize(
+    ("outcomes", "decisions", "positive", "message"),
+    [
+        (["yes", "no"], ["denied", "approved"], "approved", "of 'y' has it. Labels: 'no', 'yes'."),
+        (["yes", "no"], ["denied", "approved"], "yes", "'p' has it. Labels: 'approved', 'denied'."),
+        ([1, 2], [0, 1], 2, "`positive` is 2 for 'y', 'p' alike; no row of 'p' has it."),
+    ],
+)
+def test_a_column_whose_labels_would_all_count_as_0_is_refused(
+    outcomes, decisions, positive, message
+):
+    data = {"g": ["a", "b"], "y": outcomes, "p": decisions}
+    table = Table(data, Roles(group="g", y_true="y", y_pred="p", positive=positive))
+    with pytest.raises(NotBinaryError, match=re.escape(message)):
+        answer_of(table.label_sums(BOTH))
+
+
+def test_a_column_that_is_not_asked_about_may_have_other_labels():
+    data = {"g": ["a", "b"], "y": ["yes", "no"], "p": ["denied", "approved"]}
+    table = Table(data, Roles(group="g", y_true="y", y_pred="p", positive="approved"))
+    cells = answer_of(table.label_sums(("y_pred",)))
+    assert cells.total.sum() == 2
+
+
 def test_labels_that_are_all_missing_are_missing_not_misspelt():
     data = pa.table({"g": ["a", "b"], "y": pa.nulls(2, pa.string())})
     table = Table(data, Roles(group="g", y_true="y", positive="yes"))

@@ -104,7 +104,7 @@ def marginal_outcome(
     width = parity_bandwidth(bandwidth)
     table = self.table
     if table.translated(["y_true"]):
-        table.check_positive()
+        table.check_positive(["y_true"])
     counted = parity_unit(table, unit)
     # Labels below the threshold are often unknown, and never used.
     known = nw.when(table.y_score >= where).then(table.y_true).otherwise(0.0)
