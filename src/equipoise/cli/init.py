@@ -84,16 +84,28 @@ def init(
 
 def template_checks(name: Template, drafted: "Draft") -> str:
     """Return the questions of a shipped plan, once the draft has the roles that they need."""
+    from equipoise.plans.draft import odds_text
+
     if name == "lending":
         # A candidate uses no identifier, no protected attribute and not the audited score.
         drafted.roles["features"] = list(drafted.numbers)
         drafted.reasons["features"] = "numbers without another part: what a candidate may use"
     for role in NEEDS[name]:
-        if not drafted.roles.get(role):
+        if drafted.roles.get(role):
+            continue
+        if role in drafted.undecided:
+            column = drafted.undecided[1]
             raise InvalidParameterError(
-                f"Template {name!r} needs `{role}`, and no column looks like it. Name the column"
-                " clearly, or copy the questions of the template into a plan of your own."
+                f"Template {name!r} needs `{role}`: `{column}` is {drafted.left[column]}."
             )
+        raise InvalidParameterError(
+            f"Template {name!r} needs `{role}`, and no column looks like it. Name the column"
+            " clearly, or copy the questions of the template into a plan of your own."
+        )
+    if "y_true" in NEEDS[name] and drafted.at_odds == drafted.roles["y_true"]:
+        raise InvalidParameterError(
+            f"Template {name!r} compares decisions with outcomes. {odds_text(drafted)}"
+        )
     if drafted.roles.get("favourable") is None:
         raise InvalidParameterError(
             f"Template {name!r} needs to know which decision is good for the person, and no column"

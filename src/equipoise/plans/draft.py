@@ -15,28 +15,30 @@ from equipoise.data.layout import Layout
 from equipoise.data.profile import ColumnProfile
 from equipoise.exceptions import InvalidParameterError
 
-__all__ = ["Draft", "draft", "draft_text", "give_favourable", "remarks", "unread_text"]
+__all__ = ["Draft", "draft", "draft_text", "give_favourable", "odds_text", "remarks", "unread_text"]
 
 _ANY = re.IGNORECASE
 CLASSES: dict[str, re.Pattern[str]] = {
     "race": re.compile(
         r"(^|_)race|(^|_)rac\d|ethni|colou?r|(^|_)(black|white|asian|hisp|latin|afam|minority)"
-        r"|tribe|caste|(^|_)urm$",
+        r"|(^|_)etni|(^|_)ra[cz]a($|_)|ridreth|skin_(type|tone)|fitzpatrick|tribe|caste|(^|_)urm$",
         _ANY,
     ),
     "sex": re.compile(
-        r"(^|_)sex|sex($|_)|gender|(^|_)(fe)?male($|_)|woman|women$|pronoun|geschlecht|(^|_)gener[eo]$",
+        r"(^|_)sex|sex($|_)|gende?r|(^|_)(fe)?male($|_)|woman|women$|pronoun|geschlecht|geslacht|^sesso$"
+        r"|(^|_)gener[eo]$",
         _ANY,
     ),
     "age": re.compile(
         r"(^|_)agep?($|_)|age_?(cat|band|group)|(stud|lect)age$|elderly|(over|under)_?\d\d$"
-        r"|(^|_)(alter|edad)(s?gruppe)?$",
+        r"|(^|_)(rid)?age_?y(ea)?rs?$|(^|_)(alter|edad|idade|leeftijd)(s?gr(uppe|oep))?$|^eta$",
         _ANY,
     ),
     "other": re.compile(
         r"religio|muslim|christian|jewish|national|nacional|(^|_)nativ|foreign|migra|citizen|disab|(^|_)dis$|marital"
         r"|marri|(^|_)mar($|_)|veteran|pregnan(t|cy)($|_)|orient|language|lun(ch|k)|poverty|medicaid|region"
-        r"|group|sensitive|protected|staatsangehorig|herkunft|behinder|origine|handicap",
+        r"|group|sensitive|protected|staatsangehorig|nazional|cittadin|herkunft|herkomst|behinder|discapac"
+        r"|origine|handicap",
         _ANY,
     ),
 }
@@ -49,9 +51,10 @@ RACES = re.compile(
 )
 """Values that characterise people, whatever their column is called."""
 YEARS_WORDS = re.compile(
-    r"^(agep?|alter|edad)(_(in_)?years|_at_.*)?$"
+    r"^(agep?|alter|edad|idade|eta|leeftijd)(_(in_)?years|_at_.*)?$|^(rid)?age_?y(ea)?rs?$"
     r"|^(applicant|patient|customer|client|borrower|insured|member|driver|subject|suspect|defendant"
-    r"|candidate|employee|student|person|respondent|user)_age$",
+    r"|candidate|employee|student|person|respondent|user|offender|inmate|tenant|claimant|voter|worker"
+    r"|child|pupil)_(\w+_)?age$",
     _ANY,
 )
 LETTERS = frozenset("ASZ")
@@ -59,55 +62,65 @@ LETTERS = frozenset("ASZ")
 PREDICTED_WORDS = re.compile(
     r"pred|decision|decid|approv|select|hired|accept|(?<!re)admit|yhat|y_hat|flagged|high_risk|offer|grant"
     r"|enrolled|^call(ed|back)?$|denied|^deny|reject|alert|advanced|shortlist|interview|invited"
-    r"|promoted|recommend|empfehl|action_taken|(loan|application|approval)_status|^model_"
-    r"|^(binary_)?score$"
-    r"|blocked|banned|suspended|^promotion$|declined|detain|detention|bewillig|genehmig|abgelehn|eingestellt|accorde|refuse|embauch|aprobad"
-    r"|rechazad|contratad",
+    r"|promoted|recommend|empfehl|action_taken|(loan|application|approval)_status"
+    r"|^model_(?!version|name|type|id$)|^(binary_)?score$"
+    r"|blocked|banned|suspended|^promotion$|declin|detain|detention|(^|_)placed$|frisk|^searched"
+    r"|search_conducted|screened_(in|out)$|^removed$|entscheid|bewillig|genehmig|abgelehn|eingestellt"
+    r"|accorde|refuse|embauch|admis(es?)?$|apro[bv]ad|rechazad|contratad|approvat|rifiutat|goedgekeurd"
+    r"|afgewezen",
     _ANY,
 )
 OUTCOME_WORDS = (
     re.compile(r"^(y|y_true|target|label|outcome|class)$", _ANY),
     re.compile(
-        r"true|outcome|label|target|actual|repaid|recid|^termd$|terminated|conver|respon(se|ded)|take_?up|voted|confirmed"
-        r"|zuruckgezahlt|ruckfall|reincid",
+        r"true|outcome|label|target(?!_population)|actual|repaid|recid|^termd$|terminated|conver|respon(se|ded)|take_?up|voted|confirmed"
+        r"|re_?offend|re_?arrest|re_?incarcerat|return(ed)?_to_(prison|custody|jail)"
+        r"|zuruckgezahlt|ruckfall|reincid|incumpl|inadimpl",
         _ANY,
     ),
     re.compile(
-        r"default|event|success|surviv|arrest|dropout|graduat|^lfp$|^(vital_)?status$|income|(?<!self_)employ|died|death|mortality|attrition|churn|^exited$|fraud|readmi|class|visit|^(credit_?)?risk$|ausfall"
+        r"default|event|success|surviv|arrest|dropout|graduat|^lfp$|^(vital_)?status$|income|(?<!self_)employ|died|death|mortality|attrition|churn|^exited$|fraud|readmi|class|visit|^(credit_?)?risk$|(^|_)pass(ed)?($|_)|delinq|dlq|violat|insolven|ausfall"
         r"|defaut|impago",
         _ANY,
     ),
 )
 """Names of outcomes, the surest first."""
 SEVERAL_WORDS = re.compile(r"default|died|readmi|(^|_)result$|status$", _ANY)
-REPAYMENT = re.compile(r"paid|charged.?off|default|delinq|late", _ANY)
-MEASURED_WORDS = re.compile(r"true|outcome|label|target|actual", _ANY)
+REPAYMENT = re.compile(r"paid|charged.?off|default|delinq|\blate\b", _ANY)
+MEASURED_WORDS = re.compile(r"true|outcome|label|target|actual|^t?(read|math|writ)", _ANY)
 """A score with such a word is what was measured, not what a model says."""
-AMOUNT_WORDS = re.compile(r"^(t?(read|math)|test|grade|gpa|spend|cost)", _ANY)
+AMOUNT_WORDS = re.compile(
+    r"^(t?(read|math|writ)|test|grade|gpa|spend|cost)|(^|_)charges?$|expenditure|days_in_hospital"
+    r"|length_of_stay",
+    _ANY,
+)
 PAID_WORDS = re.compile(r"^re\d\d|^(earn|wage)|(^|_)(salary|compensation)", _ANY)
 """What people earn: an outcome before any column of two values that is not the last one."""
 SCORE_WORDS = re.compile(
     r"score|proba|pred.*prob|^y?_?prob$|(^|_)p_?hat$|(^|_)risk$|decile$|^rating|percentile"
-    r"|(risk|model|pred.*)_rank|^(y_|model_)?(pred(iction|icted)?s?|hat)$|^yhat$",
+    r"|puntaje|puntuac|punteggio|(risk|model|pred.*)_rank|^(y_|model_)?(pred(iction|icted)?s?|hat)$|^yhat$",
     _ANY,
 )
-CHANCE_WORDS = re.compile(r"_prob$", _ANY)
+CHANCE_WORDS = re.compile(r"_prob$|^prob_", _ANY)
 """The score of a model; in an experiment rather what people believed."""
-SHARE_WORDS = re.compile(r"^p_", _ANY)
+SHARE_WORDS = re.compile(r"^p_|(^|_)pd$", _ANY)
 """The score of a model where its numbers are between 0 and 1."""
+MODELLED_WORDS = re.compile(r"(^|_)(pred(s|icted|ictions?)?|hat)($|_)", _ANY)
+"""The score of a model where no other column has that name."""
 FINAL_WORDS = re.compile(r"final|overall|total|combined", _ANY)
 TREATMENT_WORDS = re.compile(
     r"treat|^arm$|^rx$|^variant$|assign|exposed|intervention|intensive|randomi|(^|_)(ab|test)_?group",
     _ANY,
 )
 CONTROL_WORDS = re.compile(r"control|placebo|^no e-?mail$|^regular$", _ANY)
+PROPENSITY_WORDS = re.compile(r"^propensity|^(assign|treat)\w*_prob|^prob_treat", _ANY)
 EFFECT_WORDS = re.compile(r"uplift|effect|(^|_)(cate|ite|tau)($|_)", _ANY)
 SPLIT_WORDS = re.compile(r"^(split|fold|partition|subset|is_(train|test)|train|test)$", _ANY)
 IDENTIFIER_WORDS = re.compile(
     # Not paid, valid, grid and the like.
     r"(^|_)(id|uuid|key|name|ref)($|_)|^(user|person|patient|customer)s?(_(no|nr|nbr|num|number))?$"
     r"|(?<![abpv])(?<!val)(?<!gr)id(code)?$"
-    r"|^id(\d|enti(fi|$))|^index$|^row(name)?s?$",
+    r"|^id(\d|enti(fi|$))|^index$|^row(name)?s?$|^serial(_?no)?$",
     _ANY,
 )
 NUMBER_WORDS = re.compile(r"(^|_)(no|nr|num|mrn|ssn)$|number$|nummer$|^unnamed", _ANY)
@@ -121,9 +134,16 @@ PLACE_WORDS = re.compile(
     _ANY,
 )
 """What a number or a label of no order describes: never an outcome."""
-UNIT_WORDS = re.compile(r"school$|hospital|clinic|household|address|village|^firm$|^site$", _ANY)
-WEIGHT_WORDS = re.compile(r"weight|wgt|(^|_)wt($|_|\d)", _ANY)
-BODY_WORDS = re.compile(r"(^|_)(height|bmi|waist)($|_)", _ANY)
+UNIT_WORDS = re.compile(
+    r"(?:^|_)(?<!in_)(school|hospital|clinic|household|address|village|firm|site)"
+    r"(_(code|no|nr|num|number))?$",
+    _ANY,
+)
+WEIGHT_WORDS = re.compile(
+    r"weight|wgt|(^|_)wt($|_|\d)|(^|_)(per|hh|fam|asec|finl?|final|llcp)wt|^wt(mec|int|ss|finl)",
+    _ANY,
+)
+BODY_WORDS = re.compile(r"(^|_)(height|bmi|waist|ht)($|_)", _ANY)
 """Beside these a weight is that of a body."""
 COUNT_WORDS = re.compile(r"^(n|count|freq|frequency|n_rows|rows)$", _ANY)
 POSITIVE_WORDS = (
@@ -132,26 +152,30 @@ POSITIVE_WORDS = (
 )
 
 GOOD_WORDS = re.compile(
-    r"approv|hired|hire$|accept|admit|admis|grant|offer|select|repaid|repay|(^|_)call|promot|employ"
+    r"approv|hired|hire$|hiring|accept|admit|admis|grant|offer|select|repaid|repay|(^|_)call|promot|employ"
     r"|enrol|graduat|(^|_)pass(ed)?($|_)|success|(^|_)good($|_)|award|eligib|qualif|shortlist|interview"
-    r"|surviv|advanced|invited|paid($|_)|bewillig|genehmig|angenommen|eingestellt"
-    r"|zuruckgezahlt|accorde|embauch|aprobad|aceptad|contratad",
+    r"|surviv|advanced|invited|(^|_)placed$|paid($|_)|bewillig|genehmig|angenommen|eingestellt"
+    r"|zuruckgezahlt|accorde|embauch|apro[bv]ad|aceptad|contratad|accettat|goedgekeurd",
     _ANY,
 )
 BAD_WORDS = re.compile(
     r"den(y|ied|ial)|default|reject|arrest|recid|(high|at).?risk|risk_|fraud|flag|declin|fail|died"
     r"|death|(^|_)dead($|_)|readmi|(^|_)bad|delinq|(^|_)charged|violat|dropout|terminat|fired"
     r"|bankrupt|refus|evict|detain|detention|convict|suspend|expel|overdue|foreclos|relapse|blocked|banned|suspended"
-    r"|abgelehn|ablehn|ausfall|betrug|verhaft|ruckfall|rejet|defaut|rechaz|denegad|impago|reincid",
+    r"|dlq|frisk|^searched|search_conducted|^removed$|re_?offend|incarcerat"
+    r"|return(ed)?_to_(prison|custody|jail)|insolven|abgelehn|ablehn|ausfall|betrug|verhaft|ruckfall"
+    r"|rejet|defaut|rechaz|denegad|impago|incumpl|reincid|inadimpl|rifiutat|afgewezen",
     _ANY,
 )
 NEGATION = re.compile(
-    r"(^|_)(not|no|non|never|without|nicht|kein|pas|sans|sin)_(a_|an_|de_|been_)?$"
+    r"(^|_)(not|no|non|never|without|nicht|kein|pas|sans|sin|nao|niet|geen)_(a_|an_|de_|been_)?$"
     r"|(^|_)(un|dis|in|ir|non|nicht)$",
     _ANY,
 )
 """What before a word turns it around: not_approved, no_default, ineligible."""
 
+CHOICE_WORDS = re.compile(r"decis|decid|status|action_taken|entscheid", _ANY)
+"""Names of decisions that need not be predictions of the outcome."""
 DECIDED = re.compile(
     r"^((?:is|was|got|been|loan|model|program|pred|predicted)_)*"
     r"(approved|hired|selected|accepted|admitted|promoted|denied|rejected|declined|refused|shortlisted"
@@ -172,7 +196,7 @@ HAPPENED = {
     "voted": ("voted", "did not vote"),
 }
 """Words in names of outcomes, and what people say of those with and without."""
-NO_WORDS = frozenset({"0", "false", "no", "n", "f", "nein", "non", "nao"})
+NO_WORDS = frozenset({"0", "false", "no", "n", "f", "nein", "non", "nao", "nee"})
 
 AGES = (25, 45)
 """Cut points of an age."""
@@ -208,8 +232,11 @@ class Draft:
     warning : str
         What is wrong with the table itself, for a person to mend first.
     undecided : tuple of str
-        Role and column of a decision or an outcome of which a person must say what counts as 1, of
-        several values; empty where there is none.
+        Role and column of a decision or an outcome of which a person must say what counts as 1;
+        empty where there is none.
+    at_odds : str
+        Column of the outcome or the score whose 1, or high values, read as bad where those of the
+        decision read as good, or the other way round; empty where there is none.
     words : dict
         By role, what is said of people with and without it.
     measure : {"difference", "relative"}
@@ -224,6 +251,7 @@ class Draft:
     names: tuple[str, ...] = ()
     warning: str = ""
     undecided: tuple[str, ...] = ()
+    at_odds: str = ""
     words: dict[str, tuple[str, str]] = field(default_factory=dict)
     measure: EffectMeasure = "difference"
 
@@ -290,9 +318,22 @@ def draft(columns: Sequence[ColumnProfile], layout: Layout | None = None) -> Dra
             "its name, and two values 0 and 1",
         ),
         (
+            "propensity",
+            lambda c: (
+                "treatment" in plan.roles
+                and c.kind == "number"
+                and not c.binary
+                and _within(c, 0.0, 1.0)
+                and _named(PROPENSITY_WORDS, c)
+            ),
+            "its name, and numbers between 0 and 1",
+        ),
+        (
             "y_pred",
-            lambda c: c.binary and _named(PREDICTED_WORDS, c) and not _repayment(c),
-            "its name, and two values",
+            lambda c: (
+                c.binary and (_named(PREDICTED_WORDS, c) or _two_decisions(c)) and not _repayment(c)
+            ),
+            "its name or labels, and two values",
         ),
         (
             "y_score",
@@ -311,7 +352,7 @@ def draft(columns: Sequence[ColumnProfile], layout: Layout | None = None) -> Dra
     )
     for role, fits, reason in rules:
         fitting = [c for c in free.values() if not _protected(c) and fits(c)]
-        fitting.sort(key=lambda c: (not _named(FINAL_WORDS, c), c.missing > 0))
+        fitting.sort(key=lambda c: (not _named(FINAL_WORDS, c), c.missing > 0, not _yes_or_no(c)))
         for column in fitting[:1]:
             plan.give(role, free.pop(column.name), f"{reason} ({_seen(column)})")
     _predicted_outcome(plan, free)
@@ -439,6 +480,8 @@ def remarks(drafted: Draft) -> list[str]:
     if drafted.undecided:
         _, name = drafted.undecided
         said.append(f"`{_one_line(name)}` is {drafted.left[name]}.")
+    if drafted.at_odds:
+        said.append(odds_text(drafted))
     if not drafted.roles.get("group"):
         said.append('No column looks like a group. Name one under [data], such as group = ["sex"].')
     if not {"y_pred", "y_score"} & {*drafted.roles, *drafted.undecided[:1]}:
@@ -447,6 +490,30 @@ def remarks(drafted: Draft) -> list[str]:
             " about outcomes. To audit a model, add the column of its decisions or scores."
         )
     return said
+
+
+def odds_text(drafted: Draft) -> str:
+    """Say why decisions and outcomes, or scores, of a draft are not compared, and what to do.
+
+    Parameters
+    ----------
+    drafted : Draft
+        Whose roles are at odds.
+
+    Returns
+    -------
+    str
+    """
+    decision, other = _one_line(drafted.roles["y_pred"]), _one_line(drafted.at_odds)
+    score = drafted.at_odds == drafted.roles.get("y_score")
+    asked = "the mean score is" if score else "errors are"
+    return (
+        f"What counts as 1 in `{decision}` and a high `{other}` read as good and as bad for the"
+        f" person, or the other way round, so {asked} not asked about: a 1 in `{decision}` is taken"
+        f" to go with a high `{other}`. Add a column with the opposite of `{other}`, and name it as"
+        f" `{'y_score' if score else 'y_true'}`; only where decisions are meant for people with a"
+        f" high `{other}`, as help is, ask as it stands."
+    )
 
 
 def unread_text(*, path: str, reason: str) -> str:
@@ -554,7 +621,7 @@ def _gap_checks(drafted: Draft) -> list[tuple[str, dict[str, Any]]]:
 def _further_checks(drafted: Draft) -> list[tuple[str, dict[str, Any]]]:
     have = set(drafted.roles)
     tables: list[tuple[str, dict[str, Any]]] = []
-    if {"y_pred", "y_true"} <= have and not drafted.amount:
+    if {"y_pred", "y_true"} <= have and not (drafted.amount or drafted.at_odds):
         asked = "How unequal are the benefits of the decisions, within and between groups?"
         tables.append((asked, {"question": "inequality", "benefits": "speicher"}))
     if {"y_score", "y_true", "group"} <= have:
@@ -577,11 +644,10 @@ def _metrics(drafted: Draft) -> list[tuple[str, str]]:
     """Return the metrics that the roles allow, with their words."""
     have = set(drafted.roles)
     if "y_pred" in have:
-        both = "y_true" in have and not drafted.amount
+        both = "y_true" in have and not drafted.amount and not drafted.at_odds
         errors = [("fpr", "false positive rates"), ("fnr", "false negative rates")]
-        unasked = (
-            [("mean_score", "mean scores")] if "y_score" in have and "y_true" not in have else []
-        )
+        alone = "y_score" in have and "y_true" not in have and not drafted.at_odds
+        unasked = [("mean_score", "mean scores")] if alone else []
         return [("selection_rate", "selection rates"), *(errors if both else unasked)]
     metrics = []
     if "y_true" in have:
@@ -702,6 +768,9 @@ def _predicted_outcome(plan: Draft, free: dict[str, ColumnProfile]) -> None:
         if "y_score" not in plan.roles and hat.kind == "number" and not hat.binary:
             plan.give("y_score", free.pop(hat.name), f"predicts `{column.name}` ({_seen(hat)})")
         return
+    for column in [c for c in free.values() if _named(MODELLED_WORDS, c) and not _protected(c)]:
+        if "y_score" not in plan.roles and column.kind == "number" and column.distinct > 2:
+            plan.give("y_score", free.pop(column.name), f"its name, and numbers ({_seen(column)})")
 
 
 def _several_values(plan: Draft, free: dict[str, ColumnProfile]) -> None:
@@ -717,6 +786,7 @@ def _several_values(plan: Draft, free: dict[str, ColumnProfile]) -> None:
             and 2 < c.distinct <= MOST_LEVELS
             and not _protected(c)
             and any(_named(word, c) for word in words)
+            and (role == "y_true" or not _repayment(c))
         ]
         for column in [] if {"y_pred", "y_true"} & set(plan.roles) else fitting[:1]:
             del free[column.name]
@@ -849,41 +919,41 @@ def _remaining(plan: Draft, free: dict[str, ColumnProfile]) -> None:
 def _unnamed_outcome(plan: Draft, free: dict[str, ColumnProfile]) -> None:
     """Outcomes tend to be the last column of a table, and to have two values."""
     fitting = [c for c in free.values() if not _named(PLACE_WORDS, c)]
+    if "weight" in plan.roles:
+        # Those of replicates follow the weight that is used.
+        fitting = [c for c in fitting if not _named(WEIGHT_WORDS, c)]
     fitting = [c for c in fitting if not _named(SCHOOLING_WORDS, c)] or fitting
-    told = [c for c in fitting if c.kind == "text" or _zero_one(c) or c is fitting[-1]]
+    if not fitting:
+        return
+    last = fitting[-1]
+    told = [c for c in fitting if c.kind == "text" or _zero_one(c) or c is last]
     pairs = [c for c in told if c.binary]
     numbers = [c for c in fitting if c.kind == "number" and c.distinct > 2]
     numbers = [c for c in numbers if not _named(SIZE_WORDS, c)] or numbers
     amounts = [c for c in numbers if _named(AMOUNT_WORDS, c)]
     paid = [c for c in numbers if _named(PAID_WORDS, c)]
-    last = fitting[-1] if fitting else None
     if "y_score" in plan.roles:
         # Beside a score many numbers are features; two values are what it predicts.
         numbers = amounts = paid = []
-    if last is not None and "treatment" in plan.roles and last in numbers:
-        column, why = last, "the last column of an experiment"
-    elif (
-        last in numbers
-        and last is not None
-        and last.distinct <= 10
-        and last.whole
-        and not _named(SIZE_WORDS, last)
-    ):
-        column, why = last, "the last column, with few values"
-    elif last is not None and last in numbers and not amounts and _ends_a_series(last, fitting):
-        column, why = last, "the last column, and the last of its series"
-    elif paid and not (pairs and pairs[-1] is last):
-        column, why = _latest(paid), "its name, and numbers"
-    elif pairs:
-        column, why = pairs[-1], "the last column with two values"
-    elif amounts:
-        column, why = amounts[0], "its name, and numbers"
-    elif numbers:
-        column, why = numbers[-1], "the last numbers"
-    else:
-        return
-    plan.amount = not column.binary
-    plan.give("y_true", free.pop(column.name), f"{why} ({_seen(column)}): check this")
+        pairs = [c for c in pairs if c.kind != "text" or _yes_or_no(c)]
+    ends = [last] if last in numbers else []
+    few = [c for c in ends if c.distinct <= 10 and c.whole and not _named(SIZE_WORDS, c)]
+    series = [c for c in ends if not amounts and _ends_a_series(c, fitting)]
+    guesses = (
+        (ends if "treatment" in plan.roles else [], "the last column of an experiment"),
+        (few, "the last column, with few values"),
+        ([c for c in ends if c in amounts], "the last column, by its name"),
+        (series, "the last column, and the last of its series"),
+        ([_latest(paid)] if paid and pairs[-1:] != [last] else [], "its name, and numbers"),
+        (pairs[-1:], "the last column with two values"),
+        (amounts[:1], "its name, and numbers"),
+        (numbers[-1:], "the last numbers"),
+    )
+    for columns, why in guesses:
+        for column in columns:
+            plan.amount = not column.binary
+            plan.give("y_true", free.pop(column.name), f"{why} ({_seen(column)}): check this")
+            return
 
 
 def _effects(plan: Draft, columns: Sequence[ColumnProfile]) -> None:
@@ -910,7 +980,16 @@ def _latest(amounts: Sequence[ColumnProfile]) -> ColumnProfile:
 def _labels(plan: Draft, columns: Sequence[ColumnProfile]) -> None:
     """Say which label counts as 1, and what to do with missing values."""
     by_name = {column.name: column for column in columns}
-    labels = [by_name[plan.roles[role]] for role in ("y_true", "y_pred") if role in plan.roles]
+    labels = [by_name[plan.roles[role]] for role in ("y_pred", "y_true") if role in plan.roles]
+    if len(labels) > 1 and not plan.amount and not _same_words(*labels):
+        outcome = labels.pop()
+        del plan.roles["y_true"], plan.reasons["y_true"]
+        plan.undecided = ("y_true", outcome.name)
+        plan.left[outcome.name] = (
+            f"an outcome whose labels ({_seen(outcome)}) are not those of `{labels[0].name}`"
+            f" ({_seen(labels[0])}): to use it, write the same two labels, such as 1 and 0, into"
+            " both columns"
+        )
     texts = [c for c in labels if c.kind == "text" or (c.binary and not _zero_one(c))]
     if texts:
         # `positive = 1` is the default and means labels 0 and 1: of 1 and 2 it is the other one.
@@ -944,38 +1023,67 @@ def _labels(plan: Draft, columns: Sequence[ColumnProfile]) -> None:
 def _favourable(plan: Draft, columns: Sequence[ColumnProfile]) -> None:
     """Say which decision, or failing that which outcome, is good for the person."""
     by_name = {column.name: column for column in columns}
-    roles = [role for role in ("y_pred", "y_true") if role in plan.roles]
-    decided = [by_name[plan.roles[role]] for role in roles]
-    for column in decided:
-        for label in column.levels if column.kind == "text" and column.binary else ():
-            valence = _valence(str(label))
-            if valence:
-                other = next(level for level in column.levels if level != label)
-                plan.roles["favourable"] = other if valence.bad else label
-                plan.reasons["favourable"] = (
-                    f"`{column.name}` = {label} reads as {valence.said} for the person"
-                )
-                return
-    for column in decided:
-        valence = _valence(column.name)
-        if valence and (column.kind == "boolean" or column.binary):
-            good = 0 if valence.bad else 1
-            # A label says more than 1 or 0, and stays right if `positive` is corrected.
-            labels = sorted(column.levels, key=lambda level: level == plan.roles.get("positive"))
-            text = column.kind == "text" and plan.roles.get("positive") in labels
-            plan.roles["favourable"] = labels[good] if text else good
-            said = f"'{valence.word}' in `{column.name}` reads as {valence.said} for the person"
-            if column.name != plan.roles[roles[0]]:
-                said += f", and `{plan.roles[roles[0]]}` is taken to predict it"
-            plan.reasons["favourable"] = f"{said}: check this"
-            return
+    decision, outcome = (by_name.get(plan.roles.get(role, "")) for role in ("y_pred", "y_true"))
+    goods = {c.name: _good_label(plan, c) for c in (decision, outcome) if c is not None}
+    good = next(filter(None, goods.values()), None)
+    if decision is not None and outcome is not None:
+        first, second = goods[decision.name], goods[outcome.name]
+        if first and second:
+            odd = (first[0] == _one(plan, decision)) != (second[0] == _one(plan, outcome))
+            plan.at_odds = outcome.name if odd else ""
+        elif second:
+            # A label of the outcome is none of a decision that is no prediction of it.
+            label, reason = second
+            same = label in {0, 1} or label in decision.levels
+            predicts = same and not _named(CHOICE_WORDS, decision)
+            reason = f"{reason}, and `{decision.name}` is taken to predict it: check this"
+            good = (label, reason) if predicts else None
+    elif decision is not None and good and "y_score" in plan.roles:
+        score = _valence(plan.roles["y_score"])
+        odd = score is not None and score.bad == (good[0] == _one(plan, decision))
+        plan.at_odds = plan.roles["y_score"] if odd else ""
+    if good:
+        plan.roles["favourable"], plan.reasons["favourable"] = good
+
+
+def _good_label(plan: Draft, column: ColumnProfile) -> tuple[Any, str] | None:
+    """Read from its labels, or else from its name, which label is good, with the reason."""
+    if not (column.binary or column.kind == "boolean"):
+        return None
+    told = [(label, _valence(str(label))) for label in column.levels if column.kind == "text"]
+    known = [(label, valence) for label, valence in told if valence]
+    if len({valence.bad for _, valence in known}) == len(known) > 0:
+        label, valence = known[0]
+        other = next(level for level in column.levels if level != label)
+        reason = f"`{column.name}` = {label} reads as {valence.said} for the person"
+        return (other if valence.bad else label), reason
+    if not (named := _valence(column.name)):
+        return None
+    good = 0 if named.bad else 1
+    # A label says more than 1 or 0, and stays right if `positive` is corrected.
+    labels = sorted(column.levels, key=lambda level: level == plan.roles.get("positive"))
+    text = column.kind == "text" and plan.roles.get("positive") in labels
+    reason = f"'{named.word}' in `{column.name}` reads as {named.said} for the person"
+    return (labels[good] if text else good), reason
+
+
+def _one(plan: Draft, column: ColumnProfile) -> Any:
+    """Return the label of a column that counts as 1."""
+    positive = plan.roles.get("positive", 1)
+    return 1 if isinstance(positive, str) and positive not in column.levels else positive
+
+
+def _same_words(decision: ColumnProfile, outcome: ColumnProfile) -> bool:
+    """Whether one label can count as 1 in both columns; 0 and 1 go with any text."""
+    if _zero_one(decision) or _zero_one(outcome):
+        return all(_zero_one(c) or c.kind == "text" for c in (decision, outcome))
+    return set(decision.levels) == set(outcome.levels)
 
 
 def _words(plan: Draft, columns: Sequence[ColumnProfile]) -> None:
     """Read from names of columns what is said of people, where the values say yes and no."""
     for column in columns:
-        labels = {str(level).strip().lower() for level in column.levels}
-        if not column.binary or not (_zero_one(column) or labels & NO_WORDS):
+        if not _yes_or_no(column):
             continue
         name = _plain(column.name).lower()
         if column.name == plan.roles.get("y_pred") and (decided := DECIDED.search(name)):
@@ -1004,7 +1112,8 @@ def _valence(text: str) -> _Valence | None:
     plain = _plain(text)
     for words, bad in ((BAD_WORDS, True), (GOOD_WORDS, False)):
         if found := words.search(plain):
-            no = NEGATION.search(plain[: found.start()])
+            start = found.start() + found[0].startswith("_")
+            no = NEGATION.search(plain[:start])
             word = plain[(no or found).start() : found.end()].strip("_")
             return _Valence(word=word, bad=bad != (no is not None), negated=no is not None)
     return None
@@ -1012,6 +1121,20 @@ def _valence(text: str) -> _Valence | None:
 
 def _named(words: re.Pattern[str], column: ColumnProfile) -> bool:
     return words.search(_plain(column.name)) is not None
+
+
+def _yes_or_no(column: ColumnProfile) -> bool:
+    labels = {_folded(str(level)).strip().lower() for level in column.levels}
+    return column.binary and (_zero_one(column) or bool(labels & NO_WORDS))
+
+
+def _two_decisions(column: ColumnProfile) -> bool:
+    """Whether two labels are a good and a bad decision, whatever the name says."""
+    if not (column.binary and column.kind == "text"):
+        return False
+    told = [_valence(str(level)) for level in column.levels]
+    decided = all(PREDICTED_WORDS.search(_plain(str(level))) for level in column.levels)
+    return decided and {word.bad for word in told if word} == {True, False}
 
 
 def _repayment(column: ColumnProfile) -> bool:
@@ -1045,7 +1168,12 @@ def _kind_of(column: ColumnProfile) -> str | None:
     if column.kind != "text":
         return None
     labels = [_plain(str(level)).lower() for level in column.levels]
-    if len(SEXES.intersection(labels)) > 1 and len(labels) <= MOST_SEXES:
+    sexes = [
+        SEXES.intersection([label, *(w for w in label.split("_") if len(w) > 1)])
+        for label in labels
+    ]
+    named = set().union(*sexes)
+    if len(named) > 1 and len(labels) <= MOST_SEXES and (all(sexes) or named <= {*labels}):
         return "sex"
     return "race" if sum(RACES.search(label) is not None for label in labels) > 1 else None
 

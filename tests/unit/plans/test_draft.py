@@ -226,6 +226,63 @@ def test_a_decision_without_words_takes_those_of_what_it_predicts():
     assert "`prediction` is taken to predict it" in guess.reasons["favourable"]
 
 
+@pytest.mark.parametrize("name", ["decision", "loan_status"])
+def test_a_choice_is_not_taken_to_predict_a_bad_outcome(name):
+    guess = drafted(sex=["F", "M"] * 30, **{name: [0, 1] * 30}, default=[1, 0, 0] * 20)
+    assert (guess.roles["y_pred"], guess.roles["y_true"]) == (name, "default")
+    assert "favourable" not in guess.roles
+
+
+@pytest.mark.parametrize(
+    ("decision", "outcome", "at_odds"),
+    [
+        ({"approved": [0, 1]}, {"default_12m": [0, 1]}, "default_12m"),
+        ({"denied": [0, 1]}, {"repaid": [0, 1]}, "repaid"),
+        ({"denied": [0, 1]}, {"default_12m": [0, 1]}, ""),
+        ({"decision": ["approved", "denied"]}, {"default": [0, 1]}, "default"),
+        ({"approved": ["yes", "no"]}, {"defaulted": ["no", "yes"]}, "defaulted"),
+        ({"prediction": [0, 1]}, {"default": [0, 1]}, ""),
+    ],
+)
+def test_a_good_decision_beside_a_bad_outcome_is_not_asked_about_errors(decision, outcome, at_odds):
+    columns = {name: values * 30 for name, values in (decision | outcome).items()}
+    guess = drafted(sex=["F", "F", "M"] * 20, **columns)
+    assert guess.at_odds == at_odds
+    checks = parse_plan(draft_text(guess, path="x.csv")).checks
+    asked = {check.options.get("metric", check.question) for check in checks}
+    assert ({"fpr", "fnr", "inequality"} <= asked) == (not at_odds)
+    if at_odds:
+        assert f"the opposite of `{at_odds}`, and name it as `y_true`" in remarks(guess)[0]
+        with pytest.raises(InvalidParameterError, match="'lending' compares decisions with out"):
+            template_checks("lending", guess)
+
+
+def test_a_bad_score_beside_a_good_decision_is_not_asked_about():
+    guess = drafted(
+        sex=["F", "F", "M"] * 20, approved=[0, 1] * 30, prob_default=[k / 61 for k in ROWS]
+    )
+    assert guess.roles["y_score"] == guess.at_odds == "prob_default"
+    assert "mean_score" not in draft_text(guess, path="x.csv")
+    assert "so the mean score is not asked about" in remarks(guess)[0]
+
+
+@pytest.mark.parametrize(
+    ("decision", "outcome"),
+    [
+        (["approved", "denied"], ["yes", "no"]),
+        (["yes", "no"], ["Y", "N"]),
+        ([0, 1], [1, 2]),
+    ],
+)
+def test_an_outcome_with_other_labels_than_the_decision_is_left_to_a_person(decision, outcome):
+    guess = drafted(sex=["F", "F", "M"] * 20, decision=decision * 30, default=outcome * 30)
+    assert "y_true" not in guess.roles
+    assert "are not those of `decision`" in remarks(guess)[0]
+    if "favourable" in guess.roles:
+        with pytest.raises(InvalidParameterError, match="needs `y_true`: `default` is an outcome"):
+            template_checks("lending", guess)
+
+
 def test_what_characterises_people_is_never_the_outcome_nor_a_feature():
     guess = drafted(
         pupil_id=list(range(N)),
@@ -630,6 +687,10 @@ def test_a_table_that_nobody_has_seen_gets_its_roles(name):
         ("discharged", [0, 1], None),
         ("deadline_met", [0, 1], None),
         ("denied", ["no", "yes"], "no"),
+        ("exam", ["Not passed", "Passed"], "Passed"),
+        ("status", ["Not Placed", "Placed"], "Placed"),
+        ("answer", ["declined", "denied"], None),
+        ("scale", ["Risk of Recidivism", "Risk of Violence"], None),
     ],
 )
 def test_a_word_that_is_negated_is_read_the_other_way(name, labels, favourable):
@@ -921,6 +982,101 @@ TYPICAL = {
         {"V1": between(18, 90), "V2": one_of("Black", "White", "Other"), "V3": one_of("F", "M"),
          "V4": one_of("a", "b"), "V5": one_of(1, 2)},
         {"group": ["V2", "V3"], "y_true": "V5", "positive": 2},
+    ),
+    "a Dutch register": (
+        {"geslacht": one_of("man", "vrouw"), "leeftijd": between(18, 80),
+         "herkomst": one_of("NL", "anders"), "risicoscore": RANDOM.uniform(size=MANY).tolist(),
+         "fraude": one_of("ja", "nee")},
+        {"group": ["geslacht", "leeftijd", "herkomst"], "y_score": "risicoscore",
+         "y_true": "fraude", "favourable": "nee"},
+    ),
+    "an Italian result": (
+        {"sesso": one_of("M", "F"), "età": between(18, 80), "cittadinanza": one_of("IT", "UE"),
+         "punteggio": between(0, 100), "esito": one_of("approvato", "rifiutato")},
+        {"group": ["sesso", "età", "cittadinanza"], "y_pred": "esito", "y_score": "punteggio",
+         "y_true": None, "favourable": "approvato"},
+    ),
+    "a Brazilian bank": (
+        {"raça_cor": one_of("Branca", "Preta", "Parda"), "idade": between(18, 80),
+         "inadimplente": one_of(0, 1)},
+        {"group": ["raça_cor", "idade"], "y_true": "inadimplente", "favourable": 0},
+    ),
+    "a Spanish employer": (
+        {"género": one_of("hombre", "mujer"), "etnia": one_of("a", "b", "c"),
+         "discapacidad": one_of("sí", "no"), "resultado": one_of("contratado", "no contratado")},
+        {"group": ["etnia", "género", "discapacidad"], "y_pred": "resultado",
+         "favourable": "contratado"},
+    ),
+    "a health survey in codes": (
+        {"SEQN": list(range(93703, 93703 + MANY)), "RIAGENDR": one_of(1, 2),
+         "RIDAGEYR": between(0, 81), "RIDRETH1": between(1, 6),
+         "WTMEC2YR": RANDOM.uniform(0, 4e5, MANY).tolist(), "DIQ010": one_of(1, 2)},
+        {"group": ["RIDRETH1", "RIAGENDR", "RIDAGEYR"], "weight": "WTMEC2YR", "y_true": "DIQ010"},
+    ),
+    "a census with weights of replicates": (
+        {"SERIALNO": [f"2018GQ{k % 300}" for k in range(MANY)], "SEX": one_of(1, 2),
+         "PINCP": between(-5000, 90000), "PWGTP": between(1, 300), "PWGTP1": between(1, 300)},
+        {"group": ["SEX"], "cluster": "SERIALNO", "weight": "PWGTP", "y_true": "PINCP"},
+    ),
+    "stops with feet and pounds": (
+        {"SUSPECT_RACE": one_of("B", "W", "Q"), "SUSPECT_REPORTED_AGE": between(12, 80),
+         "frisked": one_of("Y", "N"), "contrabn": one_of("Y", "N"), "ht_feet": between(4, 8),
+         "weight": between(80, 300)},
+        {"group": ["SUSPECT_RACE", "SUSPECT_REPORTED_AGE"], "weight": None, "y_pred": "frisked",
+         "favourable": "N"},
+    ),
+    "what pupils are tested in": (
+        {"gender": one_of("female", "male"), "lunch": one_of("standard", "free/reduced"),
+         "test preparation course": one_of("none", "completed"), "math score": between(0, 101),
+         "writing score": between(0, 101)},
+        {"group": ["gender", "lunch"], "y_score": None, "y_true": "writing score"},
+    ),
+    "claims": (
+        {"sex": one_of("male", "female"), "smoker": one_of("yes", "no"),
+         "household_income": between(900, 9000), "charges": RANDOM.uniform(1, 9, MANY).tolist()},
+        {"group": ["sex"], "y_true": "charges", "cluster": None},
+    ),
+    "days in hospital": (
+        {"Sex": one_of("M", "F"), "clinical_index": between(0, 40),
+         "ClaimsTruncated": one_of(0, 1), "DaysInHospital": between(0, 25)},
+        {"group": ["Sex"], "y_true": "DaysInHospital", "cluster": None},
+    ),
+    "a log of predictions": (
+        {"model_version": one_of("v1", "v2"), "gender": one_of("f", "m"),
+         "predicted_label": one_of(0, 1), "actual_label": one_of(0, 1)},
+        {"group": ["gender"], "y_pred": "predicted_label", "y_true": "actual_label"},
+    ),
+    "law school with a prediction": (
+        {"male": one_of(0, 1), "Dropout": one_of("NO", "YES"), "pass_bar": one_of(0, 1),
+         "dnn_bar_pass_prediction": RANDOM.uniform(size=MANY).tolist()},
+        {"group": ["male"], "y_true": "pass_bar", "y_score": "dnn_bar_pass_prediction"},
+    ),
+    "released people": (
+        {"Sex": one_of("Male", "Female"), "Return to Prison": one_of("Yes", "No"),
+         "Target Population": one_of("Yes", "No")},
+        {"group": ["Sex"], "y_true": "Return to Prison", "favourable": "No"},
+    ),
+    "sexes with a family status": (
+        {"personal_status": one_of("male single", "female div/dep/mar", "male div/sep"),
+         "class": one_of("good", "bad")},
+        {"group": ["personal_status"], "y_true": "class", "favourable": "good"},
+    ),
+    "loans in many states": (
+        {"sex": one_of("M", "F"),
+         "loan_status": one_of("Fully Paid", "Charged Off", "Current", "Late (31-120 days)")},
+        {"group": ["sex"], "y_true": None, "y_pred": None},
+    ),
+    "a trial with propensities": (
+        {"sex": one_of("F", "M"), "arm": one_of(0, 1), "outcome": one_of(0, 1),
+         "cate_hat": RANDOM.normal(size=MANY).tolist(),
+         "propensity": RANDOM.uniform(0.4, 0.6, MANY).tolist()},
+        {"group": ["sex"], "treatment": "arm", "propensity": "propensity",
+         "effect_pred": "cate_hat", "y_true": "outcome"},
+    ),
+    "two scales without an outcome": (
+        {"sex": one_of("F", "M"), "DecileScore": between(1, 11),
+         "DisplayText": one_of("Risk of Violence", "Risk of Recidivism")},
+        {"group": ["sex"], "y_score": "DecileScore", "y_true": None},
     ),
     "ratings": (
         {"s": [1 + k % 700 for k in range(1500)], "age": [20 + k % 4 for k in range(1500)],
