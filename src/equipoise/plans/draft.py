@@ -507,12 +507,12 @@ def odds_text(drafted: Draft) -> str:
     decision, other = _one_line(drafted.roles["y_pred"]), _one_line(drafted.at_odds)
     score = drafted.at_odds == drafted.roles.get("y_score")
     asked = "the mean score is" if score else "errors are"
+    high = f"a high `{other}`" if score else f"a 1 in `{other}`"
     return (
-        f"What counts as 1 in `{decision}` and a high `{other}` read as good and as bad for the"
-        f" person, or the other way round, so {asked} not asked about: a 1 in `{decision}` is taken"
-        f" to go with a high `{other}`. Add a column with the opposite of `{other}`, and name it as"
-        f" `{'y_score' if score else 'y_true'}`; only where decisions are meant for people with a"
-        f" high `{other}`, as help is, ask as it stands."
+        f"Of a 1 in `{decision}` and {high} one reads as good for the person and one as bad, so"
+        f" {asked} not asked about: the two are taken to go together. Add a column with the"
+        f" opposite of `{other}`, and name it as `{'y_score' if score else 'y_true'}`; only where"
+        f" decisions are meant for people with {high}, as help is, ask as it stands."
     )
 
 
