@@ -289,6 +289,8 @@ def _predictive_parity(result: AuditResult) -> str:
             f" this does not show that it means the same{order}"
         )
     start = f"{size}; t" if size else "T"
+    if p is not None and not joint_detected(result):
+        test = f" at some scores, though the global test detects nothing (p {p_value(p)})"
     if details.average is None or details.average["low"] <= 0.0 <= details.average["high"]:
         changing = "" if details.average is None else ", and on average no difference is shown"
         changing += f": most for {value(largest(differing, result), result)}" if differing else ""

@@ -1,5 +1,6 @@
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -287,6 +288,15 @@ def test_a_difference_that_changes_sign_is_said_to_be_none_on_average(rng):
     assert "on average no difference is shown: most for sex: b, outcome" in " ".join(
         str(result.predictive_parity()).split()
     )
+
+
+def test_what_only_the_band_shows_is_not_said_of_the_global_test(rng):
+    result = eq.Audit(three_groups(rng), **ROLES).predictive_parity()
+    said = " ".join(str(result).split())
+    assert "the same score does not mean the same in every group (global test p" in said
+    alone = replace(result.joint, decision=eq.Decision.NOT_DETECTED, p_value=0.5)
+    said = " ".join(str(replace(result, joint=alone)).split())
+    assert "in every group at some scores, though the global test detects nothing (p 0.500)" in said
 
 
 def test_sums_of_outcomes_and_scores_are_compared(rng):
