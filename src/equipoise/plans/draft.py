@@ -1036,7 +1036,8 @@ def _favourable(plan: Draft, columns: Sequence[ColumnProfile]) -> None:
             label, reason = second
             same = label in {0, 1} or label in decision.levels
             predicts = same and not _named(CHOICE_WORDS, decision)
-            reason = f"{reason}, and `{decision.name}` is taken to predict it: check this"
+            reason = reason.removesuffix(": check this")
+            reason += f", and `{decision.name}` is taken to predict it: check this"
             good = (label, reason) if predicts else None
     elif decision is not None and good and "y_score" in plan.roles:
         score = _valence(plan.roles["y_score"])
@@ -1064,7 +1065,7 @@ def _good_label(plan: Draft, column: ColumnProfile) -> tuple[Any, str] | None:
     labels = sorted(column.levels, key=lambda level: level == plan.roles.get("positive"))
     text = column.kind == "text" and plan.roles.get("positive") in labels
     reason = f"'{named.word}' in `{column.name}` reads as {named.said} for the person"
-    return (labels[good] if text else good), reason
+    return (labels[good] if text else good), f"{reason}: check this"
 
 
 def _one(plan: Draft, column: ColumnProfile) -> Any:

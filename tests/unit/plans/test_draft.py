@@ -223,7 +223,12 @@ def test_a_decision_without_words_takes_those_of_what_it_predicts():
         sex=["F", "M"] * (N // 2), prediction=[0, 1] * (N // 2), default=[1, 0, 0] * (N // 3)
     )
     assert guess.roles["favourable"] == 0
-    assert "`prediction` is taken to predict it" in guess.reasons["favourable"]
+    assert guess.reasons["favourable"] == (
+        "'default' in `default` reads as bad for the person, and `prediction` is taken to predict"
+        " it: check this"
+    )
+    alone = drafted(sex=["F", "M"] * (N // 2), hired=[0, 1] * (N // 2))
+    assert alone.reasons["favourable"].endswith("reads as good for the person: check this")
 
 
 @pytest.mark.parametrize("name", ["decision", "loan_status"])
