@@ -36,7 +36,7 @@ CLASSES: dict[str, re.Pattern[str]] = {
     ),
     "other": re.compile(
         r"religio|muslim|christian|jewish|national|nacional|(^|_)nativ|foreign|migra|citizen|disab|(^|_)dis$|marital"
-        r"|marri|(^|_)mar($|_)|veteran|pregnan(t|cy)($|_)|orient|language|lun(ch|k)|poverty|medicaid|region"
+        r"|marri|(^|_)mar($|_)|veteran|pregnan(t|cy)($|_)|orient|language|accent|dialect|lun(ch|k)|free_(school_)?meal|poverty|medicaid|region"
         r"|group|sensitive|protected|staatsangehorig|nazional|cittadin|herkunft|herkomst|behinder|discapac"
         r"|origine|handicap",
         _ANY,
@@ -67,7 +67,7 @@ PREDICTED_WORDS = re.compile(
     r"|blocked|banned|suspended|^promotion$|declin|detain|detention|(^|_)placed$|frisk|^searched"
     r"|search_conducted|screened_(in|out)$|^removed$|entscheid|bewillig|genehmig|abgelehn|eingestellt"
     r"|accorde|refuse|embauch|admis(es?)?$|apro[bv]ad|rechazad|contratad|approvat|rifiutat|goedgekeurd"
-    r"|afgewezen",
+    r"|afgewezen|(^|_)funded($|_)|(risk|fraud|review)_flag|befordert|zusage|absage|otorgad|concedid",
     _ANY,
 )
 OUTCOME_WORDS = (
@@ -79,7 +79,7 @@ OUTCOME_WORDS = (
         _ANY,
     ),
     re.compile(
-        r"default|event|success|surviv|arrest|dropout|graduat|^lfp$|^(vital_)?status$|income|(?<!self_)employ|died|death|mortality|attrition|churn|^exited$|fraud|readmi|class|visit|^(credit_?)?risk$|(^|_)pass(ed)?($|_)|delinq|dlq|violat|insolven|ausfall"
+        r"default|event|success|surviv|arrest|dropout|graduat|^lfp$|^(vital_)?status$|income|(?<!self_)employ|died|death|mortality|attrition|churn|^exited$|fraud|readmi|class|visit|^(credit_?)?risk$|(^|_)pass(ed)?($|_)|delinq|dlq|violat|purchas|insolven|ausfall"
         r"|defaut|impago",
         _ANY,
     ),
@@ -130,7 +130,7 @@ SCHOOLING_WORDS = re.compile(r"^educ|degree|schooling", _ANY)
 """What people bring along: an outcome only of tables that have nothing else."""
 PLACE_WORDS = re.compile(
     r"(^|_)(state|country|county|city|town|zip|postcode|code|reason|north|south|east|west|urban|rural"
-    r"|c?msa|smsa)($|_)",
+    r"|c?msa|smsa|region)($|_)",
     _ANY,
 )
 """What a number or a label of no order describes: never an outcome."""
@@ -148,14 +148,15 @@ BODY_WORDS = re.compile(r"(^|_)(height|bmi|waist|ht)($|_)", _ANY)
 COUNT_WORDS = re.compile(r"^(n|count|freq|frequency|n_rows|rows)$", _ANY)
 POSITIVE_WORDS = (
     *("1", "true", "yes", "y", "t", "positive", "approved", "selected", "hired", "good"),
-    *(">50k", ">50k.", "ja", "oui", "si", "sim"),
+    *(">50k", ">50k.", "ja", "oui", "si", "sim", "pos", "+"),
 )
 
 GOOD_WORDS = re.compile(
     r"approv|hired|hire$|hiring|accept|admit|admis|grant|offer|select|repaid|repay|(^|_)call|promot|employ"
     r"|enrol|graduat|(^|_)pass(ed)?($|_)|success|(^|_)good($|_)|award|eligib|qualif|shortlist|interview"
     r"|surviv|advanced|invited|(^|_)placed$|paid($|_)|bewillig|genehmig|angenommen|eingestellt"
-    r"|zuruckgezahlt|accorde|embauch|apro[bv]ad|aceptad|contratad|accettat|goedgekeurd",
+    r"|zuruckgezahlt|accorde|embauch|apro[bv]ad|aceptad|contratad|accettat|goedgekeurd"
+    r"|(^|_)funded($|_)|befordert|zusage|otorgad|concedid",
     _ANY,
 )
 BAD_WORDS = re.compile(
@@ -164,7 +165,7 @@ BAD_WORDS = re.compile(
     r"|bankrupt|refus|evict|detain|detention|convict|suspend|expel|overdue|foreclos|relapse|blocked|banned|suspended"
     r"|dlq|frisk|^searched|search_conducted|^removed$|re_?offend|incarcerat"
     r"|return(ed)?_to_(prison|custody|jail)|insolven|abgelehn|ablehn|ausfall|betrug|verhaft|ruckfall"
-    r"|rejet|defaut|rechaz|denegad|impago|incumpl|reincid|inadimpl|rifiutat|afgewezen",
+    r"|rejet|defaut|rechaz|denegad|impago|incumpl|reincid|inadimpl|rifiutat|afgewezen|absage",
     _ANY,
 )
 NEGATION = re.compile(
@@ -819,19 +820,13 @@ def _named_outcome(plan: Draft, free: dict[str, ColumnProfile]) -> None:
 
 def _arms(plan: Draft, free: dict[str, ColumnProfile]) -> None:
     """Keep the arms of an experiment, and parts of the table, from being read as groups."""
-    switches = [c for c in free.values() if _zero_one(c) and not _protected(c)]
-    if "effect_pred" in plan.roles and "treatment" not in plan.roles and len(switches) == 1:
-        (column,) = switches
-        plan.give(
-            "treatment",
-            free.pop(column.name),
-            f"the only 0 and 1 beside a predicted effect ({_seen(column)}): check this",
-        )
+    told = False
     for column in list(free.values()):
         arms = _named(TREATMENT_WORDS, column) and _few(column)
         if column.kind == "text" and (
             arms or any(CONTROL_WORDS.search(str(v)) for v in column.levels)
         ):
+            told = True
             plan.left[column.name] = (
                 f"looks like the arms of an experiment ({_seen(column)}); for `treatment` make it"
                 " 0 and 1"
@@ -840,6 +835,14 @@ def _arms(plan: Draft, free: dict[str, ColumnProfile]) -> None:
         elif _named(SPLIT_WORDS, column) and _few(column):
             plan.left[column.name] = f"a part of the table ({_seen(column)}), not a group of people"
             del free[column.name]
+    switches = [c for c in free.values() if _zero_one(c) and not _protected(c)]
+    open_arm = "effect_pred" in plan.roles and "treatment" not in plan.roles and not told
+    for column in switches if open_arm and len(switches) == 1 else ():
+        plan.give(
+            "treatment",
+            free.pop(column.name),
+            f"the only 0 and 1 beside a predicted effect ({_seen(column)}): check this",
+        )
 
 
 def _groups(plan: Draft, free: dict[str, ColumnProfile]) -> None:
@@ -900,7 +903,8 @@ def _named_groups(free: dict[str, ColumnProfile]) -> list[ColumnProfile]:
             ]
             named = named or (marks if len(marks) == 1 else [])
         # A column with all the values says more than one that marks a single value.
-        whole = sorted([c for c in named if not _zero_one(c)], key=lambda c: len(c.name))
+        whole = [c for c in named if not _zero_one(c)]
+        whole.sort(key=lambda c: (_named(PLACE_WORDS, c), len(c.name)))
         chosen += whole[:1] or named[:2]
     many = [c for c in free.values() if c.kind == "text" and c.distinct <= MOST_NAMED_LEVELS]
     return chosen or [c for c in many if _protected(c)][:1]

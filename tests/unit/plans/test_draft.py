@@ -1078,6 +1078,25 @@ TYPICAL = {
         {"group": ["sex"], "treatment": "arm", "propensity": "propensity",
          "effect_pred": "cate_hat", "y_true": "outcome"},
     ),
+    "a campaign with arms in words": (
+        {"gender": one_of("F", "M"), "treatment": one_of("treated", "control"),
+         "purchase": one_of(0, 1), "uplift_score": RANDOM.normal(size=MANY).tolist()},
+        {"group": ["gender"], "treatment": None, "y_true": "purchase",
+         "effect_pred": "uplift_score"},
+    ),
+    "students by region and disability": (
+        {"region": one_of("Wales", "Scotland"), "disability": one_of("N", "Y"),
+         "passed": one_of(0, 1)},
+        {"group": ["disability"], "y_true": "passed", "favourable": 1},
+    ),
+    "signs": (
+        {"sex": one_of("a", "b"), "A16": one_of("+", "-")},
+        {"group": ["sex"], "y_true": "A16", "positive": "+"},
+    ),
+    "a landlord": (
+        {"Herkunft": one_of("deutsch", "andere"), "Zusage": one_of("ja", "nein")},
+        {"group": ["Herkunft"], "y_pred": "Zusage", "favourable": "ja"},
+    ),
     "two scales without an outcome": (
         {"sex": one_of("F", "M"), "DecileScore": between(1, 11),
          "DisplayText": one_of("Risk of Violence", "Risk of Recidivism")},
