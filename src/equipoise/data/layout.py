@@ -101,6 +101,11 @@ def find_layout(
             separator, lines, rows, runs = " ", ends, words, words != single
     width = Counter(map(len, rows)).most_common(1)[0][0] if rows else 1
     above = 0 if runs else _above(lines, separator, width)
+    title = 0 if runs or header is False else _title(lines, separator, width)
+    if title > above:
+        first, *others = csv_rows(lines[title:], separator)
+        alike = [row for row in others if len(row) == width]
+        above = above if _is_data(first, alike, missing) else title
     first, *others = csv_rows(lines[above:], separator, runs=runs) or [[]]
     if header is None:
         alike = [row for row in others if len(row) == width]
@@ -138,6 +143,18 @@ def _above(lines: Sequence[str], separator: str, width: int) -> int:
     for begin, row in _records(lines, separator, blanks=separator == " "):
         if len(row) > 1:
             return begin if len(row) == width else 0
+    return 0
+
+
+def _title(lines: Sequence[str], separator: str, width: int) -> int:
+    """Count the lines above a full line of words that fill their first field at most.
+
+    A spreadsheet writes a title with all the separators of the table.
+    """
+    for begin, row in _records(lines, separator, blanks=separator == " "):
+        if any(cell.strip() for cell in row[1:]):
+            names = len(row) == width > 2 and all(cell.strip() and not _kind(cell) for cell in row)
+            return begin if names else 0
     return 0
 
 

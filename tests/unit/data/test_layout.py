@@ -112,6 +112,18 @@ def test_a_title_above_the_table_is_no_part_of_it():
     assert layout("a,b", "r1,1,2", "r2,3,4", "r3,3,4").skipped == ()
 
 
+def test_a_title_with_the_separators_of_a_spreadsheet_is_no_part_of_the_table(tmp_path):
+    table = ["sex,hired,pay", "F,1,20", "M,0,30", "F,0,20"]
+    assert layout("Report of 2020,,", ",,", *table).skipped == ("Report of 2020,,", ",,")
+    assert layout("Report of 2020,,", ",,", *table).named
+    assert read(write(tmp_path, "Report,,", *table)).columns == ["sex", "hired", "pay"]
+    # Names that are missing, or rows below them, are none.
+    assert layout(",sex,", "a,F,x", "b,M,x", "c,F,y").skipped == ()
+    assert layout("sex,,", "F,x,a", "M,x,b", "F,y,a").skipped == ()
+    assert layout("Report,,", "1,F,x", "2,M,y", "3,F,y").skipped == ()
+    assert layout("Report,,", *table, header=False).skipped == ()
+
+
 def test_a_name_that_goes_on_in_the_next_line_is_no_title():
     table = '"sex', '(m/f)",paid', "F,1", "M,0", "F,0"
     assert layout(*table).skipped == ()
