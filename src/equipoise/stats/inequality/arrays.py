@@ -199,7 +199,7 @@ def entropy_decomposition(
     part       index         95% interval
     total      0.153       [0.136, 0.174]
     within     0.151        [0.134, 0.17]
-    between  0.00268  [8.27e-04, 0.00606]
+    between  0.00268  [0.000827, 0.00606]
 
     Some, since means differ; but 98% of it lies within them.
     """
