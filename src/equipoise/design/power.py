@@ -9,6 +9,7 @@ tested and which must show more on one side where there are too few to know thei
 planning, not inference: tests/calibration compares it with simulated audits.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -512,7 +513,7 @@ def _scenario(
         cluster_size=unit,
         uneven=unit if cluster_size is None else 1.0,
         rates=rates,
-        skewness=_skewness(shares, rates, skewness, effect / unit),
+        skewness=_skewness(shares, rates, skewness, _unit_skewness(effect, unit)),
     )
 
 
@@ -620,21 +621,28 @@ def _skewness(
     share: FloatArray,
     rates: tuple[FloatArray, FloatArray] | None,
     skewness: float | None,
-    alike: float,
+    left: float,
 ) -> tuple[FloatArray, FloatArray]:
     """Skewness of the mean of a unit, in the group and in what it is compared with.
 
-    A share `alike` of the variance of a row is left in the mean of its unit, and the root of it of
-    the skewness of a 0/1 value: all where the rows of a unit are alike, and as much as in the mean
-    of c independent ones where they are not.
+    The part `left` of the skewness of a 0/1 value is left in the mean of its unit.
     """
     if skewness is None and rates is not None:
-        group, rest = (
-            (1.0 - 2.0 * rate) * np.sqrt(alike / (rate * (1.0 - rate))) for rate in rates
-        )
+        group, rest = (left * (1.0 - 2.0 * rate) / np.sqrt(rate * (1.0 - rate)) for rate in rates)
         return group, rest
     value = 0.0 if skewness is None else check_number("skewness", skewness)
     return np.full(len(share), value), np.full(len(share), value)
+
+
+def _unit_skewness(design_effect: float, rows: float) -> float:
+    """Skewness of the mean of the 0/1 rows of a unit, over that of a row.
+
+    Rates of units follow a beta law: all is left where the rows of a unit are alike, and as much as
+    in the mean of independent ones where they are not.
+    """
+    alike = design_effect / rows
+    correlation = max(design_effect - 1.0, 0.0) / (rows - 1.0) if rows > 1.0 else 0.0
+    return math.sqrt(alike) * (1.0 + correlation / alike) / (1.0 + correlation)
 
 
 def _rates(

@@ -147,6 +147,27 @@ def test_few_clusters_show_no_less_than_planned(rng):
     assert_rate(shown.sum(), REPS, plan.power[0], below=0.02, above=0.1)
 
 
+@pytest.mark.parametrize(
+    ("rate", "rows", "icc", "n_clusters", "margin"),
+    [(0.02, 10, 0.2, (100, 300), 0.05), (0.97, 5, 0.3, (80, 300), 0.05)],
+)
+def test_rare_events_of_clusters_are_certified_no_less_than_planned(
+    rng, rate, rows, icc, n_clusters, margin
+):
+    n = sum(n_clusters)
+    plan = power(
+        "certify", n=n * rows, share=n_clusters[0] / n, rate=rate, target="rest", margin=margin,
+        design_effect=1 + (rows - 1) * icc, cluster_size=rows,
+    )  # fmt: skip
+    there = np.arange(max(n_clusters)) < np.array(n_clusters)[:, None]
+    u, w, _ = units.clusters(rng, max(n_clusters), 2, REPS, icc=icc, rate=rate, rows_each=rows)
+    found = units.against_population(u * there, w * there, population=False)
+    fold = folds(found.units())[:, 0]
+    above, below = found.root(-margin)[:, 0], found.root(margin)[:, 0]
+    shown = fold * np.maximum(stats.norm.sf(above), stats.norm.cdf(below)) <= 0.05
+    assert_rate(shown.sum(), REPS, plan.power[0], below=0.03, above=0.1)
+
+
 def shown_of_few(rng, question, sizes, target, disparity, margin):
     """Whether an audit of normal values shows what is asked, in simulated tables."""
     u, w, _ = units.rows(rng, "normal", sizes, REPS)

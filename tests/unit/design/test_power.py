@@ -320,11 +320,29 @@ def test_gaps_towards_the_short_side_of_skewed_values_are_harder_to_show():
 def test_rates_of_clusters_are_as_skewed_as_they_are_rare():
     options = {"n": 400, "share": 0.2, "design_effect": 5.0, "cluster_size": 10.0, "target": "rest"}
     rare = power("disparity", rate=0.1, disparity=0.15, **options).power[0]
-    # Of a group with a quarter and others with a tenth; half of the variance is left in a cluster.
-    skewness = 0.8 / np.sqrt(0.09) * np.sqrt(0.5)
+    # Of a group with a quarter and others with a tenth; rows of a cluster are correlated 4 / 9.
+    skewness = float(stats.betabinom(10, 0.1 * 1.25, 0.9 * 1.25).stats("s"))
     without = power("disparity", rate=0.1, disparity=0.15, skewness=0.0, **options).power[0]
     with_same = power("disparity", rate=0.1, disparity=0.15, skewness=skewness, **options).power[0]
     assert without < rare < with_same
+
+
+@pytest.mark.parametrize(("rows", "correlation"), [(2, 0.3), (5, 0.3), (10, 0.2), (4, 1e-9)])
+def test_rates_of_clusters_have_the_skewness_of_beta_binomial_counts(rows, correlation):
+    kind = 1.0 / correlation - 1.0
+    skewness = float(stats.betabinom(rows, 0.02 * kind, 0.98 * kind).stats("s"))
+    options = {
+        "n": 4000,
+        "share": 0.3,
+        "margin": 0.04,
+        "target": "known",
+        "rate": 0.02,
+        "design_effect": 1 + (rows - 1) * correlation,
+        "cluster_size": rows,
+    }
+    own = power("certify", **options).power[0]
+    given = power("certify", skewness=skewness, **options).power[0]
+    np.testing.assert_allclose(own, given, rtol=1e-6)
 
 
 def test_weights_leave_fewer_degrees_than_clusters_of_as_many_units():
