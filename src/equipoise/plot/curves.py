@@ -158,7 +158,11 @@ def _below_title(
     """Say how far outcomes at equal scores are apart on average, and what is left out."""
     average = details.average
     if average is not None:
-        one, two = (known_group_words(average[side], result) for side in ("group", "reference"))
+        one, two = known_group_words(average["group"], result), "the score"
+        start = f"Outcomes of {one}"
+        if average["reference"] is not None:
+            two = known_group_words(average["reference"], result)
+            start = f"At equal scores {one}"
         write = points if details.binary else number
         unit = " points" if details.binary else ""
         low, high = sorted(abs(average[end]) for end in ("low", "high"))
@@ -167,8 +171,7 @@ def _below_title(
         if average["low"] <= 0.0 <= average["high"]:
             interval = f", and the {100 * details.confidence_level:g}% interval holds zero"
         yield (
-            f"At equal scores {one} lie on average {write(abs(average['estimate']))}{unit} {side}"
-            f" {two}{interval}"
+            f"{start} lie on average {write(abs(average['estimate']))}{unit} {side} {two}{interval}"
         )
     if len(curves) > MOST_CURVES:
         yield f"{MOST_CURVES} of {len(curves)} groups are drawn"

@@ -163,6 +163,14 @@ def test_of_equal_p_values_the_name_does_not_decide_whose_statistic_is_told(rng)
     assert first.statistic == pytest.approx(second.statistic, rel=1e-9)
 
 
+def test_the_picture_of_calibration_compares_the_outcomes_of_a_group_with_the_score(table):
+    result = eq.Audit(table, **ROLES).predictive_parity(hypothesis="calibration")
+    assert result.details["average"]["reference"] is None
+    title = " ".join(result.plot().get_title(loc="left").split())
+    assert title.startswith("Outcomes of")
+    assert "the score" in title
+
+
 def three_groups(rng, n=1500):
     score = rng.uniform(size=n)
     group = rng.choice(["a", "b", "c"], size=n)
