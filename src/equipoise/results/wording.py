@@ -35,6 +35,7 @@ __all__ = [
     "compared_noun",
     "decided",
     "estimated",
+    "few_or_withheld",
     "finding_words",
     "gap_metrics",
     "gap_size",
@@ -228,8 +229,16 @@ def names(findings: Sequence[Finding], result: "AuditResult", most: int = 3) -> 
     ]
     rest = len(findings) - len(named)
     if not named:
-        return f"{rest} of fewer than {LEADING} rows"
+        return f"{rest} {few_or_withheld(findings, f'of fewer than {LEADING} rows')}"
     return "; ".join(named) + (f"; and {rest} more" if rest else "")
+
+
+def few_or_withheld(findings: Sequence[Finding], few: str) -> str:
+    """Say why none of the findings is named: few rows, in the words given, or withheld."""
+    told = [finding for finding in findings if not finding.withheld]
+    if not told:
+        return "withheld"
+    return few if len(told) == len(findings) else f"{few}, or withheld"
 
 
 def compared_noun(result: "AuditResult", group: str) -> str:

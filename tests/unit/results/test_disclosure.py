@@ -19,7 +19,7 @@ from equipoise.results.disclosure import MIN_CELL, disclosed, withheld_groups, w
 from equipoise.results.finding import Decision, Finding
 from equipoise.results.result import AuditResult
 from equipoise.results.tables import table
-from equipoise.results.wording import finding_words
+from equipoise.results.wording import finding_words, names
 from support.specimens import check, dossier, finding, result
 
 
@@ -283,3 +283,46 @@ def test_a_few_people_who_are_left_out_of_a_comparison_are_in_no_number_of_it(rn
         assert "among 3 of 4 groups" in " ".join(str(whole).split())
     assert "g=few (3)" not in str(shown)
     assert "g=few" not in shown.details["groups_left_out"]
+
+
+def beside_a_few(sizes, chances):
+    """Groups of which the first has a few rows, and by chances as large as these, so many ones."""
+    group = np.repeat(list("abcd")[: len(sizes)], sizes)
+    ones = [np.arange(n) < n * chance for n, chance in zip(sizes, chances, strict=True)]
+    return {"g": group, "p": np.concatenate(ones) * 1, "t": np.arange(len(group)) % 2}
+
+
+@pytest.mark.parametrize(
+    ("question", "options", "said"),
+    [
+        ("disparity", {}, "1 of 4 groups differs at the 5% level (joint test p <0.001), all of"),
+        ("disparity", {"given": "t"}, "1 of 4 gaps in selection rate was detected among people"),
+        ("disparity", {"reference": "highest"}, "2 of 3 categories are shown lower than the high"),
+        (
+            "flag",
+            {"reference": "highest", "alternative": "less"},
+            "2 of 3 categories are shown below",
+        ),
+    ],
+)
+def test_a_headline_about_withheld_groups_counts_them(question, options, said):
+    rows = beside_a_few((3, 60, 900, 900), (0.3, 0.8, 0.3, 0.3))
+    audit = eq.Audit(rows, group="g", y_pred="p")
+    words = " ".join(str(getattr(audit, question)("selection_rate", **options).disclosed()).split())
+    assert said in words
+    assert "smaller than 30 rows" not in words
+    assert "difference -" not in words
+
+
+def test_parts_of_gaps_that_are_all_withheld_are_counted():
+    rows = beside_a_few((4, 30), (0.5, 0.8))
+    found = eq.Audit(rows, group="g", y_pred="p").decompose("selection_rate", given="t")
+    assert "The gaps in selection rate of 2 groups are withheld." in str(found.disclosed())
+
+
+def test_groups_that_are_not_named_are_few_or_withheld():
+    small, hidden_one = named(12, g="a"), named(40, g="b")
+    shown = without(result(findings=[hidden_one]), frozenset({"g=b"}), MIN_CELL).findings[0]
+    assert names([small], result()) == "1 of fewer than 30 rows"
+    assert names([shown], result()) == "1 withheld"
+    assert names([small, shown], result()) == "2 of fewer than 30 rows, or withheld"

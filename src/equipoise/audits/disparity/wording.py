@@ -47,15 +47,18 @@ def extreme_headline(result: AuditResult) -> str:
     extreme = _furthest(compared, which)
     if shown:
         most, start = _lead(shown, result, which)
+        if most is None:
+            return f"{_counted(shown, compared)} shown {side} than the {which} {metric}"
         more = f"; {len(shown) - 1} more" if len(shown) > 1 else ""
         verb = "is" if len(shown) <= 2 else "are"
         rest = f"{more} {verb} shown {side} than the {which}" if more else ""
         return f"{start}{_told(most, result)}: shown {side} than the {which} {metric}{rest}"
-    return (
-        f"Among {_categories(compared)} no {metric} is shown to be {side} than the {which}"
-        f" (p {p_value(p)}); the {'smallest' if which == 'highest' else 'largest'} observed is"
-        f" {_told(extreme, result)}"
+    none = f"Among {_categories(compared)} no {metric} is shown to be {side} than the {which}"
+    least_or_most = "smallest" if which == "highest" else "largest"
+    observed = (
+        "" if extreme is None else f"; the {least_or_most} observed is {_told(extreme, result)}"
     )
+    return f"{none} (p {p_value(p)}){observed}"
 
 
 def _flagged(result: AuditResult, which: str) -> str:
@@ -67,12 +70,12 @@ def _flagged(result: AuditResult, which: str) -> str:
     if shown:
         more = f"; {len(shown) - 1} more shown so" if len(shown) > 1 else ""
         most, start = _lead(shown, result, which)
+        if most is None:
+            return f"{_counted(shown, compared)} shown {beyond}"
         return f"{start}{_told(most, result)}: shown {beyond}{more}"
     extreme = _furthest(compared, which)
-    return (
-        f"None of {_categories(compared)} is shown {beyond}; the furthest observed is"
-        f" {_told(extreme, result)}"
-    )
+    observed = "" if extreme is None else f"; the furthest observed is {_told(extreme, result)}"
+    return f"None of {_categories(compared)} is shown {beyond}{observed}"
 
 
 def _certified(result: AuditResult, which: str) -> str:
@@ -86,7 +89,7 @@ def _certified(result: AuditResult, which: str) -> str:
     if len(within) == len(compared) and p is not None and p <= result.alpha:
         return f"Every category compared is shown to {inside} (p {p_value(p)})"
     left = len(compared) - len(within) - len(beyond)
-    parts = [f"{len(within)} of {_categories(compared)} {to_be(len(within))} shown to {inside}"]
+    parts = [f"{_counted(within, compared)} shown to {inside}"]
     if beyond:
         parts.append(f"{len(beyond)} {to_be(len(beyond))} shown beyond it")
     if left:
@@ -97,6 +100,10 @@ def _certified(result: AuditResult, which: str) -> str:
 
 def _categories(compared: list[Finding]) -> str:
     return counted(len(compared), "category")
+
+
+def _counted(shown: list[Finding], compared: list[Finding]) -> str:
+    return f"{len(shown)} of {_categories(compared)} {to_be(len(shown))}"
 
 
 def _distance(result: AuditResult, which: str) -> str:
@@ -116,13 +123,15 @@ def _threshold(result: AuditResult, which: str) -> float:
     return low if which == "highest" else high
 
 
-def _furthest(findings: list[Finding], which: str) -> Finding:
+def _furthest(findings: list[Finding], which: str) -> Finding | None:
+    """Return the finding furthest from the extreme, of those that are not withheld."""
     chosen = min if which == "highest" else max
-    findings = [finding for finding in findings if finding.n >= LEADING] or findings
-    return chosen(findings, key=lambda finding: finding.estimate or 0.0)
+    told = [finding for finding in findings if not finding.withheld]
+    told = [finding for finding in told if finding.n >= LEADING] or told
+    return chosen(told, key=lambda finding: finding.estimate or 0.0, default=None)
 
 
-def _lead(shown: list[Finding], result: AuditResult, which: str) -> tuple[Finding, str]:
+def _lead(shown: list[Finding], result: AuditResult, which: str) -> tuple[Finding | None, str]:
     """Choose the finding to name first, and tell both sides of it and who is worse off."""
     chosen = lead(shown, result)
     if chosen is None:
@@ -161,7 +170,11 @@ def given_headline(result: AuditResult) -> str:
             f" {len(shown)} beyond it"
         )
     none = result.details.null_value
-    told_of = shown or compared
+    told_of = [finding for finding in shown or compared if not finding.withheld]
+    if not told_of:
+        count = f"{len(shown)} of {counted(len(compared), 'gap')}" if shown else "No gap"
+        verb = "were" if len(shown) > 1 else "was"
+        return f"{count} in {metric} {verb} detected among people alike in {factors}"
     # A group of few rows has large gaps by chance: it leads only where there is no other.
     told_of = [finding for finding in told_of if finding.n >= LEADING] or told_of
     chosen = first or max(told_of, key=lambda finding: abs((finding.estimate or none) - none))
@@ -221,6 +234,9 @@ def split_headline(result: AuditResult) -> str:
     splits = result.details["split"]
     raws = [finding for finding in result.lines if finding.estimand.kind == "raw gap"]
     first = lead([raw for raw in raws if least(raw, 0.0) > 0.0], result)
+    if not splits:
+        among = counted(len(raws), "group")
+        return f"The gaps in {metric_words(result)} of {among} are withheld"
     chosen = max(
         splits,
         key=lambda split: (
