@@ -7,6 +7,12 @@ from equipoise._version import __version__
 
 if TYPE_CHECKING:
     from equipoise import datasets
+    from equipoise import design as design
+    from equipoise import integrations as integrations
+    from equipoise import mitigation as mitigation
+    from equipoise import search as search
+    from equipoise import stats as stats
+    from equipoise import testing as testing
     from equipoise.audits.audit import Audit
     from equipoise.audits.cells import merge
     from equipoise.audits.disparity.sides import External

@@ -24,6 +24,7 @@ assert_type(audit.inequality("speicher", order=2.0), eq.AuditResult)
 assert_type(audit.treatment_effects(measure="difference"), eq.AuditResult)
 assert_type(design.power("disparity", n=1000, share=0.2, disparity=0.05, rate=0.3), design.Power)
 
+eq.testing.assert_not_detected("result")  # type: ignore[arg-type]
 audit.flag("fpr", adjust="tukey")  # type: ignore[arg-type]
 audit.disparity("fpr", alpha="5%")  # type: ignore[arg-type]
 eq.Audit({}, missing="ignore")  # type: ignore[arg-type]
