@@ -13,10 +13,10 @@ from equipoise.results.wording import compared_names, headline, question_words
 __all__ = ["markdown", "metadata"]
 
 _SIGNS = str.maketrans(
-    {sign: f"\\{sign}" for sign in "\\|[]`*"}
+    {sign: f"\\{sign}" for sign in "\\|[]`*_~$"}
     | {"\n": " ", "\r": " ", "<": "&lt;", ">": "&gt;", "&": "&amp;"}
 )
-"""What would be a table, a link, code or markup in Markdown."""
+"""What would be a table, a link, code, a formula or markup in Markdown."""
 
 
 def markdown(results: Sequence[AuditResult], *, min_cell: int = MIN_CELL) -> str:

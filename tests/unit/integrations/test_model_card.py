@@ -46,6 +46,11 @@ def test_a_name_is_no_link_no_code_and_no_row():
     assert "\\`rm\\` \\*b\\* \\\\\\| c &amp;lt;  \\| d | fpr difference |" in row
 
 
+def test_a_name_is_neither_emphasis_nor_a_formula():
+    text = markdown([result(findings=[people("_a_ ~~b~~ $c$", 900)])])
+    assert "| race=\\_a\\_ \\~\\~b\\~\\~ \\$c\\$ |" in text
+
+
 def test_the_name_of_a_metric_is_no_row():
     text = markdown([result(findings=[people("a", 900, estimand="a|b <i> difference")])])
     assert "| a\\|b &lt;i&gt; difference |" in text
