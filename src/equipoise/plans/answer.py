@@ -165,7 +165,8 @@ def _further(checks: Sequence[Check], beside: bool) -> list[str]:
     if not detected:
         return []
     count, about = _questions(detected, " more" if beside else "")
-    return [f"{count} detected something {about}; the table of each says what."]
+    tables = "its table says" if len(detected) == 1 else "their tables say"
+    return [f"{count} detected something {about}; {tables} what."]
 
 
 def _open(checks: Sequence[Check]) -> list[str]:

@@ -146,7 +146,7 @@ def headline(result: "AuditResult") -> str:
         return f"Nothing could be tested{': ' + reasons[0].rstrip('.') if reasons else ''}."
     sentence = result.question.headline(result)
     if untested:
-        sentence += f"; {len(untested)} of {len(asked)} could not be tested"
+        sentence += f"; {len(untested):,} of {len(asked):,} could not be tested"
     return f"{sentence}."
 
 
@@ -324,15 +324,23 @@ def amount(finding: Finding) -> str:
 
 
 def value(finding: Finding, result: "AuditResult") -> str:
-    """Write whose estimate it is, of what, and how large: below zero with positive numbers."""
-    groups = compared_names(result.findings, lambda name: group_words(name, result.words))
-    name = f"{groups[result.findings.index(finding)]}, {finding.estimand.words}"
-    estimate, ci = finding.estimate, finding.ci
-    if estimate is None or estimate >= 0.0:
-        return f"{name} {amount(finding)}"
-    ends = None
-    if ci is not None:
+    """Write whose estimate it is, of what, and how large: what is below with positive numbers."""
+    group = group_words(finding.group, result.words)
+    estimand, estimate = finding.estimand, finding.estimate
+    if finding.withheld or estimate is None:
+        return f"{group}, whose numbers are withheld"
+    ci, below = finding.ci, estimate < 0.0
+    if ci is not None and below:
         low, high = (None if end is None else -end for end in (ci.high, ci.low))
-        ends = replace(ci, low=low, high=high)
-    below = replace(finding, estimate=-estimate, ci=ends)
-    return f"{name} {number(-estimate)} below zero{_bounds(below)}"
+        ci = replace(ci, low=low, high=high)
+    told = replace(finding, estimate=abs(estimate), ci=ci)
+    if estimand.kind == "gap" and estimand.scale == "difference" and finding.reference:
+        side = "below" if below else "above"
+        reference = group_words(finding.reference, result.words)
+        return (
+            f"{group}, whose {estimand.noun} is {number(told.estimate)} {side} that of"
+            f" {reference}{_bounds(told)}"
+        )
+    groups = compared_names(result.findings, lambda name: group_words(name, result.words))
+    size = f"{number(told.estimate)} below zero{_bounds(told)}" if below else amount(told)
+    return f"{groups[result.findings.index(finding)]}, {estimand.words} {size}"

@@ -286,3 +286,27 @@ def test_a_small_part_of_an_index_is_told_as_small(estimate, words):
     assert amount(part) == f"{words} (95% interval -0.1 to <0.001)"
     assert f"Estimates run from {words} (everybody)" in picture_words(result(findings=[part]))[1]
     assert amount(finding("g=1", 7.38e-05, -0.1, 0.1)).startswith("0.0000738 ")
+
+
+@pytest.mark.parametrize(("size", "side"), [(0.3, "above"), (-0.3, "below")])
+def test_a_gap_is_told_with_its_side_and_what_it_is_beside(size, side):
+    share = Estimand("share", "gap", scale="difference", noun="share treated")
+    ends = sorted((0.5 * size, 1.5 * size))
+    line = finding("g=A", size, *ends, estimand=share, decision=FOUND, reference="the rest")
+    assert value(line, result("policy", [line])) == (
+        f"g=A, whose share treated is 0.3 {side} that of everybody else (95% interval 0.15 to 0.45)"
+    )
+
+
+def test_a_sentence_about_withheld_numbers_has_no_dash_in_their_place():
+    name = Estimand("residual", "value", noun="mean outcome less the score")
+    hidden = finding("g=A", estimand=name, decision=FOUND, withheld=True)
+    assert value(hidden, result("multicalibration", [hidden])) == (
+        "g=A, whose numbers are withheld"
+    )
+
+
+def test_large_counts_of_what_could_not_be_tested_have_their_commas():
+    lines = [finding(f"race={k}") for k in range(1_500)]
+    told = headline(result(findings=[finding("race=A", 0.1, 0.05, 0.15), *lines]))
+    assert told.endswith("; 1,500 of 1,501 could not be tested.")

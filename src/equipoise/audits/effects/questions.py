@@ -325,7 +325,7 @@ def _policy(result: AuditResult) -> str:
         parts = []
         if shares:
             parts.append(
-                f"treats groups differently, most {value(largest(shares, result), result)}"
+                f"treats groups differently, most of all {value(largest(shares, result), result)}"
             )
         if gains:
             clearest = max(gains, key=lambda f: abs(f.statistic or 0.0))
