@@ -9,7 +9,7 @@ from equipoise._names import GroupName
 from equipoise.results.estimand import Estimand
 from equipoise.results.finding import Decision, Finding
 from equipoise.results.formats import decision_word, estimate_words, shortened
-from equipoise.results.sentences import LEADING, group_words, known_group_words, least
+from equipoise.results.sentences import LEADING, group_writer, known_group_words, least
 from equipoise.results.wording import gap_metrics, in_points, question_words, reference_words
 from equipoise.results.words import MetricWords
 
@@ -147,7 +147,8 @@ def forest(
 
 def line_names(result: "AuditResult", findings: Sequence[Finding]) -> list[str]:
     """Name the lines: the groups, and what is compared where that is not always the same."""
-    names = [group_words(finding.group, result.words) for finding in findings]
+    written = group_writer(result)
+    names = [shortened(written(finding.group)) for finding in findings]
     if len({f.reference for f in findings if isinstance(f.reference, GroupName)}) > 1:
         others = [known_group_words(finding.reference, result) for finding in findings]
         names = [f"{name}\nagainst {other}" for name, other in zip(names, others, strict=True)]

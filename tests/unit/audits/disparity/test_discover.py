@@ -196,7 +196,7 @@ def test_the_picture_is_a_ranked_forest():
     result = audit().discover("error_rate")
     axes = result.plot()
     labels = [text.get_text() for text in axes.get_yticklabels()]
-    assert labels[0] == "age <= 33 & home=rent"
+    assert labels[0] == "age is at most 33, home is rent"
     # Intervals allow for everything that was looked at.
     assert "95% intervals, joint" in axes.figure.get_suptitle()
     bounds = [row["bound"] for row in result.details["shown"]]
