@@ -297,6 +297,22 @@ def test_the_paper_edition_has_four_pages_and_an_annex(browser, demo, width, hei
     assert printed_pages(browser, width, height) == 4 < whole
 
 
+def test_the_line_below_the_page_takes_no_paper(browser, demo):
+    """What it says stands at the top and among the versions."""
+    browser.open(demo)
+    browser.media("print")
+    footer, versions = browser.find("body > footer"), browser.find("#reproduce")
+    shown = footer.is_displayed(), equipoise.__version__ in versions.text
+    browser.media("")
+    assert shown == (False, True)
+    before = printed_pages(browser)
+    browser.driver.execute_script(
+        "document.querySelector('body > footer').remove();"
+        "document.querySelector('main').style.paddingBottom = '0'"
+    )
+    assert printed_pages(browser) == before
+
+
 def test_the_demo_shows_headline_figure_and_table_for_every_question(browser, demo):
     browser.open(demo)
     checks = browser.driver.find_elements("css selector", ".check")
