@@ -55,7 +55,8 @@ class Audit:
     group : str or list of str
         Columns whose combinations are compared.
     y_true, y_pred, y_score : str, optional
-        Columns of the outcome, the decision and the score, as far as known.
+        Columns of the outcome, the decision and the score, as far as known. A high score is taken
+        to go with the label that counts as 1.
     treatment : str, optional
         Column of the arm of an experiment, 0 for controls; the outcome is `y_true`.
     effect_pred : str, mapping of arm to str, or estimator, optional

@@ -143,3 +143,9 @@ def _selected_is_favourable(drafted: "Draft") -> None:
         "the rule speaks of the favourable decision, so the label that is good for the person"
         " counts as 1, in decisions and outcomes alike"
     )
+    if score := drafted.roles.pop("y_score", None):
+        del drafted.reasons["y_score"]
+        drafted.left[score] = (
+            "a score; high ones are taken to go with the label that counts as 1, and the rule has"
+            " another one: use a column with the opposite"
+        )

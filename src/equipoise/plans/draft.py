@@ -103,6 +103,8 @@ SCORE_WORDS = re.compile(
 )
 CHANCE_WORDS = re.compile(r"_prob$|^prob_", _ANY)
 """The score of a model; in an experiment rather what people believed."""
+RISK_WORDS = re.compile(r"risk|risque|riesgo|risiko|risico|rischio|(^|_)pd($|_)|toxic", _ANY)
+"""Scores of which a high one is bad for a person."""
 SHARE_WORDS = re.compile(r"^p_|(^|_)pd$", _ANY)
 """The score of a model where its numbers are between 0 and 1."""
 MODELLED_WORDS = re.compile(r"(^|_)(pred(s|icted|ictions?)?|hat)($|_)", _ANY)
@@ -1044,8 +1046,10 @@ def _favourable(plan: Draft, columns: Sequence[ColumnProfile]) -> None:
             reason += f", and `{decision.name}` is taken to predict it: check this"
             good = (label, reason) if predicts else None
     elif decision is not None and good and "y_score" in plan.roles:
-        score = _valence(plan.roles["y_score"])
-        odd = score is not None and score.bad == (good[0] == _one(plan, decision))
+        score = by_name[plan.roles["y_score"]]
+        valence = _valence(score.name)
+        bad = _named(RISK_WORDS, score) or (valence is not None and valence.bad)
+        odd = (bad or valence is not None) and bad == (good[0] == _one(plan, decision))
         plan.at_odds = plan.roles["y_score"] if odd else ""
     if good:
         plan.roles["favourable"], plan.reasons["favourable"] = good

@@ -84,7 +84,7 @@ def test_predicted_ratios_are_told_from_differences(outcome, low, high, measure)
 
 
 def test_the_questions_are_those_that_the_roles_allow():
-    table = {"race": ["a", "b"] * 30, "sex": ["F", "F", "M"] * 20, "risk": list(range(60))}
+    table = {"race": ["a", "b"] * 30, "sex": ["F", "F", "M"] * 20, "score": list(range(60))}
     scored = parse_plan(draft_text(draft(profile(table | {"died": [0, 1, 1] * 20})), path="x.csv"))
     assert [check.id for check in scored.checks] == [
         "disparity-outcome_rate",
@@ -269,6 +269,9 @@ def test_a_bad_score_beside_a_good_decision_is_not_asked_about():
     assert guess.roles["y_score"] == guess.at_odds == "prob_default"
     assert "mean_score" not in draft_text(guess, path="x.csv")
     assert "so the mean score is not asked about" in remarks(guess)[0]
+    rest = {"sex": ["F", "F", "M"] * 20, "score_risque": [k / 61 for k in ROWS]}
+    assert drafted(**rest, accordé=[0, 1] * 30).at_odds == "score_risque"
+    assert not drafted(**rest, refusé=[0, 1] * 30).at_odds
 
 
 @pytest.mark.parametrize(
@@ -798,6 +801,15 @@ def test_words_follow_the_label_that_a_template_counts():
     assert guess.roles["positive"] == 0
     words = tomllib.loads(draft_text(guess, path="x.csv", checks=asked))["words"]
     assert words == {"selected": "not denied", "not_selected": "denied"}
+
+
+def test_a_score_does_not_follow_the_label_that_a_template_counts():
+    guess = drafted(sex=["F", "F", "M"] * 20, denied=[0, 1] * 30, risk_score=[k / 61 for k in ROWS])
+    assert guess.roles["y_score"] == "risk_score"
+    template_checks("four-fifths", guess)
+    assert guess.roles["positive"] == 0
+    assert "y_score" not in guess.roles
+    assert "another one: use a column with the opposite" in guess.left["risk_score"]
 
 
 def test_a_plan_says_that_people_may_have_several_rows():
