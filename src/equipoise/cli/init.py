@@ -90,7 +90,9 @@ def template_checks(name: Template, drafted: "Draft") -> str:
         # A candidate uses no identifier, no protected attribute and not the audited score.
         drafted.roles["features"] = list(drafted.numbers)
         drafted.reasons["features"] = "numbers without another part: what a candidate may use"
-    for role in NEEDS[name]:
+    decided = "y_pred" in {*drafted.roles, *drafted.undecided[:1]}
+    scored = name == "nyc-ll144" and "y_score" in drafted.roles and not decided
+    for role in () if scored else NEEDS[name]:
         if drafted.roles.get(role):
             continue
         if role in drafted.undecided:
@@ -111,9 +113,18 @@ def template_checks(name: Template, drafted: "Draft") -> str:
             f"Template {name!r} needs to know which decision is good for the person, and no column"
             " name says it. Pass `--favourable LABEL`: 1, 0 or a label."
         )
+    if scored and drafted.roles["favourable"] != 1:
+        raise InvalidParameterError(
+            f"Template {name!r} counts high scores, and a high `{drafted.roles['y_score']}` is not"
+            " said to be good. Name a column with the opposite of the score, and pass"
+            " `--favourable 1`."
+        )
     _selected_is_favourable(drafted)
     text = (files("equipoise.plans") / "templates" / f"{name}.toml").read_text(encoding="utf-8")
     asked = text[text.index("# ---- questions") :]
+    if scored:
+        ratios = 'question = "impact_ratios"\n'
+        asked = asked.replace(ratios, f'{ratios}metric = "scoring_rate"\n')
     if name == "nyc-ll144" and len(drafted.roles.get("group", ())) != 2:
         layout = 'layout = "nyc-ll144"'
         asked = asked.replace(

@@ -79,7 +79,7 @@ OUTCOME_WORDS = (
         _ANY,
     ),
     re.compile(
-        r"default|event|success|surviv|arrest|dropout|graduat|^lfp$|^(vital_)?status$|income|(?<!self_)employ|died|death|mortality|attrition|churn|^exited$|fraud|readmi|class|visit|^(credit_?)?risk$|(^|_)pass(ed)?($|_)|delinq|dlq|violat|purchas|insolven|ausfall"
+        r"default|event|success|surviv|arrest|dropout|graduat|^lfp$|^(vital_)?status$|income|charged?_?off|(?<!self_)employ|died|death|mortality|attrition|churn|^exited$|fraud|readmi|class|visit|^(credit_?)?risk$|(^|_)pass(ed)?($|_)|delinq|dlq|violat|purchas|insolven|ausfall"
         r"|defaut|impago",
         _ANY,
     ),

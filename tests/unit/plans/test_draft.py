@@ -803,6 +803,23 @@ def test_words_follow_the_label_that_a_template_counts():
     assert words == {"selected": "not denied", "not_selected": "denied"}
 
 
+def test_the_rule_for_hiring_tools_takes_a_score_for_want_of_decisions():
+    people = {"sex": ["F", "F", "M"] * 20, "race": ["a", "b"] * 30, "stage": ["x", "y", "z"] * 20}
+    columns = profile(people | {"tool_score": [k / 61 for k in ROWS]})
+    guess = draft(columns)
+    with pytest.raises(InvalidParameterError, match="Pass `--favourable LABEL`"):
+        template_checks("nyc-ll144", guess)
+    give_favourable(guess, columns, "1")
+    text = draft_text(guess, path="x.csv", checks=template_checks("nyc-ll144", guess))
+    (check,) = parse_plan(text).checks
+    assert (check.question, check.options["metric"]) == ("impact_ratios", "scoring_rate")
+    with pytest.raises(InvalidParameterError, match="needs `y_pred`, and no column looks like it"):
+        template_checks("four-fifths", guess)
+    give_favourable(guess, columns, "0")
+    with pytest.raises(InvalidParameterError, match="counts high scores, and a high `tool_score`"):
+        template_checks("nyc-ll144", guess)
+
+
 def test_a_score_does_not_follow_the_label_that_a_template_counts():
     guess = drafted(sex=["F", "F", "M"] * 20, denied=[0, 1] * 30, risk_score=[k / 61 for k in ROWS])
     assert guess.roles["y_score"] == "risk_score"
