@@ -310,6 +310,7 @@ def test_a_headline_about_withheld_groups_counts_them(question, options, said):
     audit = eq.Audit(rows, group="g", y_pred="p")
     words = " ".join(str(getattr(audit, question)("selection_rate", **options).disclosed()).split())
     assert said in words
+    assert "-0 " not in words
     assert "smaller than 30 rows" not in words
     assert "difference -" not in words
 

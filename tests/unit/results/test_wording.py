@@ -246,7 +246,7 @@ def test_lines_that_differ_in_their_reference_alone_name_it():
     first, _, last = finding_words(audit)
     assert first.startswith("race=A compared with race=B: false positive rate difference 0.1")
     assert finding_words(audit, pairs[2:]) == [last]
-    assert value(pairs[1], audit).startswith("race=A compared with race=C, false positive rate")
+    assert value(pairs[1], audit).startswith("race=A, whose false positive rate is 0.3 above that")
     assert reference_words(audit) == "the reference"
     assert reference_words(result(findings=pairs[1:])) == "race=C"
     named = [finding("race=A", 0.1, 0.0, 0.2, reference=GroupName([("race", "B")]))]

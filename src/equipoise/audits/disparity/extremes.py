@@ -139,7 +139,7 @@ class ExtremeAsked:
         largest = 0.999 if self.scale == "ratio" else math.inf
         value = check_number("margin", margin, low=0.0, high=largest)
         if self.scale == "difference":
-            return self.side * value
+            return self.side * value + 0.0  # no -0
         return 1.0 - value if self.side < 0 else 1.0 / (1.0 - value)
 
 

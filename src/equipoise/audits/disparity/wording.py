@@ -67,6 +67,8 @@ def _flagged(result: AuditResult, which: str) -> str:
     side = "below" if which == "highest" else "above"
     near = _distance(result, which)
     beyond = f"more than {near}" if near else f"{side} {_limit(result, which)}"
+    if near and _threshold(result, which) == 0.0:
+        beyond = f"{side} the {which}"
     if shown:
         more = f"; {len(shown) - 1} more shown so" if len(shown) > 1 else ""
         most, start = _lead(shown, result, which)
