@@ -7,6 +7,7 @@ degrees of freedom of the arms; fewer than four units in an arm show nothing, wh
 is planning, not inference.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,7 +15,7 @@ import numpy as np
 
 from equipoise._checks import check_fraction, check_integer, check_number
 from equipoise._typing import FloatArray
-from equipoise.design.power import unit_rows
+from equipoise.design.power import unit_rows, unit_skewness
 from equipoise.design.units import PlannedSide, unit_law
 from equipoise.exceptions import InvalidParameterError
 from equipoise.stats.small_samples import MIN_UNITS, quotient
@@ -90,7 +91,8 @@ def effect_audit(
     share : list of float
         Share of each group in these rows; they add up to one.
     rate : float, optional
-        Mean of a 0/1 outcome.
+        Mean of a 0/1 outcome in both arms: predictions are off where there is no effect. Effects
+        that were not predicted move it in one arm; then give the one nearer to a half.
     sd : float, optional
         Standard deviation of another outcome within an arm. Give `rate` or `sd`.
     treated : float, default 0.5
@@ -133,20 +135,23 @@ def effect_audit(
         )
     if (rate is None) == (sd is None):
         raise InvalidParameterError("give either `rate`, of a 0/1 outcome, or `sd`.")
-    if sd is None:
-        spread = float(np.sqrt(check_fraction("rate", rate) * (1.0 - check_fraction("rate", rate))))
-    else:
-        spread = check_number("sd", sd, low=np.finfo(float).tiny)
     factor = check_number("design_effect", design_effect, low=np.finfo(float).tiny)
     rows = unit_rows(factor, cluster_size)
+    if sd is None:
+        theta = check_fraction("rate", rate)
+        spread = math.sqrt(theta * (1.0 - theta))
+        skewness = unit_skewness(factor, rows) * (1.0 - 2.0 * theta) / spread
+    else:
+        spread, skewness = check_number("sd", sd, low=np.finfo(float).tiny), 0.0
     size = n * parts
     arms = [
         PlannedSide(
             units=size * part / rows,
             variance=spread**2 * factor / (size * part),
-            skewness=np.zeros(len(parts)),
+            skewness=np.full(len(parts), skewness),
+            sign=sign,
         )
-        for part in (treated, 1.0 - treated)
+        for part, sign in ((treated, 1.0), (1.0 - treated, -1.0))
     ]
     single = unit_law(arms, pool=n / rows)
     apart = unit_law([*arms, *(_others(arm, size) for arm in arms)], pool=n / rows)
@@ -180,4 +185,5 @@ def _others(arm: PlannedSide, size: FloatArray) -> PlannedSide:
         units=1.0 + quotient(total**2, doubt.sum() - doubt),
         variance=quotient(total, (used.sum() - used) ** 2),
         skewness=arm.skewness,
+        sign=-arm.sign,
     )

@@ -513,7 +513,7 @@ def _scenario(
         cluster_size=unit,
         uneven=unit if cluster_size is None else 1.0,
         rates=rates,
-        skewness=_skewness(shares, rates, skewness, _unit_skewness(effect, unit)),
+        skewness=_skewness(shares, rates, skewness, unit_skewness(effect, unit)),
     )
 
 
@@ -634,7 +634,7 @@ def _skewness(
     return np.full(len(share), value), np.full(len(share), value)
 
 
-def _unit_skewness(design_effect: float, rows: float) -> float:
+def unit_skewness(design_effect: float, rows: float) -> float:
     """Skewness of the mean of the 0/1 rows of a unit, over that of a row.
 
     Rates of units follow a beta law: all is left where the rows of a unit are alike, and as much as

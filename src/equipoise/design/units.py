@@ -148,7 +148,7 @@ class UnitLaw:
         return np.where(self.tested, np.maximum(chance, 0.0).mean(axis=0), 0.0)
 
     def least(self, chance: float, tail: AnyArray | float) -> FloatArray:
-        """Smallest effect, in standard errors, that a two-sided test finds with a chance.
+        """Smallest effect, in standard errors, that a two-sided test finds on either side.
 
         Parameters
         ----------
@@ -162,13 +162,19 @@ class UnitLaw:
         array
             Infinite where nothing is tested.
         """
-        critical, (_, spread) = self._edge(tail, 1.0)
+        return np.maximum(self._least(chance, tail, 1.0), self._least(chance, tail, -1.0))
+
+    def _least(self, chance: float, tail: AnyArray | float, sign: float) -> FloatArray:
+        """Smallest effect on one side, which `beyond` gives the chance."""
+        critical, (narrow, wide) = self._edge(tail, sign)
         found = self.tested & np.isfinite(critical)
         # The search for a noncentral law of less than one degree of freedom does not end.
         df = np.where(found, np.minimum(self.df, _MANY), 1.0)
         at = np.where(found, critical, 0.0)
         centre = special.nctdtrinc(df, 1.0 - chance, at)
-        return np.where(found, at + (centre - at) * spread, np.inf)
+        shift = at + (centre - at) * np.where(centre < at, narrow, wide)
+        far = sign * self.skewness < -LARGEST_SKEWNESS
+        return np.where(found, np.where(far, np.maximum(shift, centre), shift), np.inf)
 
     def root(self, shift: AnyArray, sign: AnyArray | float = 1.0) -> FloatArray:
         """Return where the statistic on the normal scale is centred; arguments as in `reach`."""

@@ -5,8 +5,11 @@ import pytest
 from scipy import stats
 
 from calibration.noted_rates import folds
-from equipoise.design import power, sample_size
+from equipoise.design import effect_audit, power, sample_size
+from equipoise.stats.effects.roots import arm_sides
 from equipoise.stats.multiplicity import adjusted_p_values
+from equipoise.stats.small_samples import contrast_law
+from equipoise.stats.unit_sums import UnitSums
 from simulate import units
 from simulate.disparity import assessed, binary_comparison, mean_comparison, regions
 from support.rates import assert_rate
@@ -166,6 +169,23 @@ def test_rare_events_of_clusters_are_certified_no_less_than_planned(
     above, below = found.root(-margin)[:, 0], found.root(margin)[:, 0]
     shown = fold * np.maximum(stats.norm.sf(above), stats.norm.cdf(below)) <= 0.05
     assert_rate(shown.sum(), REPS, plan.power[0], below=0.03, above=0.1)
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.9])
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_errors_of_rates_in_unequal_arms_are_found_no_less_than_planned(rng, rate, sign):
+    n, share, treated = 2000, (0.7, 0.3), 0.1
+    plan = effect_audit(n, share=share, rate=rate, treated=treated)
+    sides = []
+    for turn, part in ((1.0, 1.0 - treated), (-1.0, treated)):
+        size = np.round(n * part * np.array(share))[:, None]
+        there = (np.arange(size.max()) < size) * np.ones((REPS, 1, 1))
+        y = (rng.random(there.shape) < rate) * there
+        sides.append(UnitSums.of_units(turn * y, there))
+    law = contrast_law(arm_sides(UnitSums.stack(sides), binary=True).sum(), lone=True)
+    for k, error in enumerate(plan.error):
+        found = np.abs(law.root(sign * error)[:, k]) > stats.norm.isf(0.025 / len(share))
+        assert_rate(found.sum(), REPS, 0.8, below=0.02, above=0.2)
 
 
 def shown_of_few(rng, question, sizes, target, disparity, margin):
