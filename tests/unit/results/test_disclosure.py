@@ -283,6 +283,8 @@ def test_a_few_people_who_are_left_out_of_a_comparison_are_in_no_number_of_it(rn
         assert "among 3 of 4 groups" in " ".join(str(whole).split())
     assert "g=few (3)" not in str(shown)
     assert "g=few" not in shown.details["groups_left_out"]
+    assert [split["rows_counted"] for split in shown.details["splits"]] == [[]]
+    assert disclosed(shown) == shown
 
 
 def beside_a_few(sizes, chances):

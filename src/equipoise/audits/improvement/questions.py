@@ -1,12 +1,13 @@
 """The question of necessity: what is asked, and how an answer is told."""
 
 from dataclasses import dataclass, field, replace
-from typing import Any, TypedDict
+from typing import Any, Self, TypedDict
 
 import numpy as np
 
 from equipoise.results.assumptions import Assumption
 from equipoise.results.details import IN_MEMORY, Details, details_of
+from equipoise.results.disclosure import is_few
 from equipoise.results.finding import Finding
 from equipoise.results.formats import number, p_value
 from equipoise.results.question import Question, Section
@@ -147,6 +148,13 @@ class ImprovementDetails(Details):
     def group_rows(self) -> dict[str, int]:
         """Return the rows of groups that are left out, of which there is no finding."""
         return self.groups_left_out
+
+    def told(self, min_cell: int) -> Self:
+        """Return the details without the rows behind each rate, where those of some are few."""
+        counted = [n for split in self.splits for rows in split["rows_counted"] for n in rows]
+        if not any(is_few(n, min_cell) for n in (*counted, *self.groups_left_out.values())):
+            return self
+        return replace(self, splits=[split | {"rows_counted": []} for split in self.splits])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
