@@ -5,6 +5,7 @@ details, Monte Carlo ones included, because random draws never depend on the ord
 """
 
 import json
+import re
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 import equipoise as eq
 from equipoise import Decision
 from equipoise.results.question import questions
+from equipoise.results.wording import headline
 from support.engines import on_engine
 from support.questions import asked
 from support.soundness import assert_sound, differences
@@ -219,6 +221,28 @@ def test_draws_do_not_see_the_names_of_groups(case, burden):
         second["joint"] and numbers_in(second["joint"]),
     )
     assert not differences(sorted(numbers_in(first)), sorted(numbers_in(second)))
+
+
+BROKEN = re.compile(r"(^|\s)-[\s.;,]|^,|smaller than 30 rows")
+"""A number that is not there, a sentence without its start, and a reason that is none."""
+
+TELLS = re.compile(
+    r"interval|\b(most (for|clearly)|observed)\b"
+    r"|\d (percentage points|times) (more|fewer|higher|lower|wider|narrower)"
+)
+"""What is said of a group that has numbers."""
+
+
+@every_case
+def test_what_is_withheld_is_not_told_and_its_sentence_is_whole(case):
+    table, roles = three_groups(clustered=False)
+    result = answer(table, roles, case)
+    for limit in {finding.n + 1 for finding in result.findings} | {result.n + 1}:
+        told = result.disclosed(min_cell=limit)
+        sentence = headline(told)
+        assert not BROKEN.search(sentence)
+        known = [finding for finding in told.findings if not finding.withheld]
+        assert known or not TELLS.search(sentence)
 
 
 @every_case

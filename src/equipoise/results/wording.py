@@ -35,7 +35,6 @@ __all__ = [
     "compared_noun",
     "decided",
     "estimated",
-    "few_or_withheld",
     "finding_words",
     "gap_metrics",
     "gap_size",
@@ -47,6 +46,7 @@ __all__ = [
     "legend_words",
     "level",
     "metric_words",
+    "most_words",
     "multiplicity_words",
     "names",
     "parts_of",
@@ -55,6 +55,7 @@ __all__ = [
     "question_words",
     "reference_words",
     "tested",
+    "unnamed_words",
     "value",
 ]
 
@@ -216,6 +217,17 @@ def largest(findings: Sequence[Finding], result: "AuditResult") -> Finding:
     return max(findings, key=lambda f: (_distance(f, result), -(f.estimate or 0.0)))
 
 
+def most_words(findings: Sequence[Finding], result: "AuditResult", *, clearly: bool = False) -> str:
+    """Tell the finding furthest from the null value, or the clearest, of those not withheld."""
+    told = [finding for finding in findings if not finding.withheld]
+    if not told:
+        return "with numbers that are withheld"
+    most = "most clearly" if clearly else "most"
+    chosen = max(told, key=lambda f: abs(f.statistic or 0.0)) if clearly else largest(told, result)
+    start = most if len(told) == len(findings) else f"of those not withheld {most}"
+    return f"{start} for {value(chosen, result)}"
+
+
 def names(findings: Sequence[Finding], result: "AuditResult", most: int = 3) -> str:
     """Name the groups of which most is shown, of at least `LEADING` rows, and count the others."""
     null = result.details.null_value
@@ -229,16 +241,13 @@ def names(findings: Sequence[Finding], result: "AuditResult", most: int = 3) -> 
     ]
     rest = len(findings) - len(named)
     if not named:
-        return f"{rest} {few_or_withheld(findings, f'of fewer than {LEADING} rows')}"
+        return f"{rest} {unnamed_words(findings, f'of fewer than {LEADING} rows')}"
     return "; ".join(named) + (f"; and {rest} more" if rest else "")
 
 
-def few_or_withheld(findings: Sequence[Finding], few: str) -> str:
-    """Say why none of the findings is named: few rows, in the words given, or withheld."""
-    told = [finding for finding in findings if not finding.withheld]
-    if not told:
-        return "withheld"
-    return few if len(told) == len(findings) else f"{few}, or withheld"
+def unnamed_words(findings: Sequence[Finding], few: str) -> str:
+    """Say why none of the groups is named: they have `few` rows, or are withheld."""
+    return " or ".join(dict.fromkeys("withheld" if f.withheld else few for f in findings))
 
 
 def compared_noun(result: "AuditResult", group: str) -> str:

@@ -298,12 +298,20 @@ def beside_a_few(sizes, chances):
     ("question", "options", "said"),
     [
         ("disparity", {}, "1 of 4 groups differs at the 5% level (joint test p <0.001), all of"),
-        ("disparity", {"given": "t"}, "1 of 4 gaps in selection rate was detected among people"),
-        ("disparity", {"reference": "highest"}, "2 of 3 categories are shown lower than the high"),
+        (
+            "disparity",
+            {"given": "t"},
+            "1 of 4 groups, withheld, is shown to have a gap in selection",
+        ),
+        (
+            "disparity",
+            {"reference": "highest"},
+            "2 of 3 categories, withheld, are shown to be lower",
+        ),
         (
             "flag",
             {"reference": "highest", "alternative": "less"},
-            "2 of 3 categories are shown below",
+            "2 of 3 categories, withheld, are shown to be below",
         ),
     ],
 )
@@ -320,7 +328,7 @@ def test_a_headline_about_withheld_groups_counts_them(question, options, said):
 def test_parts_of_gaps_that_are_all_withheld_are_counted():
     rows = beside_a_few((4, 30), (0.5, 0.8))
     found = eq.Audit(rows, group="g", y_pred="p").decompose("selection_rate", given="t")
-    assert "The gaps in selection rate of 2 groups are withheld." in str(found.disclosed())
+    assert "What the gaps in selection rate are made of is withheld." in str(found.disclosed())
 
 
 def test_groups_that_are_not_named_are_few_or_withheld():
@@ -328,4 +336,4 @@ def test_groups_that_are_not_named_are_few_or_withheld():
     shown = without(result(findings=[hidden_one]), frozenset({"g=b"}), MIN_CELL).findings[0]
     assert names([small], result()) == "1 of fewer than 30 rows"
     assert names([shown], result()) == "1 withheld"
-    assert names([small, shown], result()) == "2 of fewer than 30 rows, or withheld"
+    assert names([small, shown], result()) == "2 of fewer than 30 rows or withheld"

@@ -170,6 +170,9 @@ def test_what_is_shown_decides_who_leads_not_the_estimate():
     assert headline(result(findings=[tiny])) == (
         "1 of 1 group differs at the 5% level, all of them smaller than 30 rows."
     )
+    assert headline(result(findings=[wide, narrow]).disclosed(min_cell=1000)) == (
+        "2 of 2 groups differ at the 5% level, all of them withheld."
+    )
 
 
 def test_of_two_gaps_that_mirror_each_other_the_name_does_not_decide_which_leads():

@@ -14,7 +14,6 @@ from equipoise.results.sentences import LEADING, group_words, known_group_words,
 from equipoise.results.wording import (
     compared_noun,
     decided,
-    few_or_withheld,
     gap_size,
     joint_detected,
     joint_p,
@@ -23,6 +22,7 @@ from equipoise.results.wording import (
     names,
     reference_words,
     tested,
+    unnamed_words,
 )
 
 __all__ = [
@@ -159,8 +159,9 @@ def _disparity(result: AuditResult) -> str:
     count = f"{len(differing)} of {among} {differ} at the {level(result)} level{test}"
     if differing:
         first = lead_sentence(differing, result)
-        why = few_or_withheld(differing, f"smaller than {LEADING} rows")
-        return f"{first}; {count}" if first else f"{count}, all of them {why}"
+        if first:
+            return f"{first}; {count}"
+        return f"{count}, all of them {unnamed_words(differing, f'smaller than {LEADING} rows')}"
     if joint_detected(result):
         return (
             f"The {metric} differs between groups{test}, though none of {len(compared)} is shown to"

@@ -44,21 +44,19 @@ def extreme_headline(result: AuditResult) -> str:
     shown = decided(result, Decision.DETECTED)
     side = "lower" if which == "highest" else "higher"
     p = joint_p(result)
-    extreme = _furthest(compared, which)
+    if all(finding.withheld for finding in shown) and shown:
+        return f"{_withheld(shown, compared)} {side} than the {which} {metric}"
     if shown:
         most, start = _lead(shown, result, which)
-        if most is None:
-            return f"{_counted(shown, compared)} shown {side} than the {which} {metric}"
         more = f"; {len(shown) - 1} more" if len(shown) > 1 else ""
         verb = "is" if len(shown) <= 2 else "are"
         rest = f"{more} {verb} shown {side} than the {which}" if more else ""
         return f"{start}{_told(most, result)}: shown {side} than the {which} {metric}{rest}"
-    none = f"Among {_categories(compared)} no {metric} is shown to be {side} than the {which}"
-    least_or_most = "smallest" if which == "highest" else "largest"
-    observed = (
-        "" if extreme is None else f"; the {least_or_most} observed is {_told(extreme, result)}"
+    word = "smallest" if which == "highest" else "largest"
+    return (
+        f"Among {_categories(compared)} no {metric} is shown to be {side} than the {which}"
+        f" (p {p_value(p)}){_observed(compared, result, which, word)}"
     )
-    return f"{none} (p {p_value(p)}){observed}"
 
 
 def _flagged(result: AuditResult, which: str) -> str:
@@ -69,14 +67,13 @@ def _flagged(result: AuditResult, which: str) -> str:
     beyond = f"more than {near}" if near else f"{side} {_limit(result, which)}"
     if near and _threshold(result, which) == 0.0:
         beyond = f"{side} the {which}"
+    if all(finding.withheld for finding in shown) and shown:
+        return f"{_withheld(shown, compared)} {beyond}"
     if shown:
         more = f"; {len(shown) - 1} more shown so" if len(shown) > 1 else ""
         most, start = _lead(shown, result, which)
-        if most is None:
-            return f"{_counted(shown, compared)} shown {beyond}"
         return f"{start}{_told(most, result)}: shown {beyond}{more}"
-    extreme = _furthest(compared, which)
-    observed = "" if extreme is None else f"; the furthest observed is {_told(extreme, result)}"
+    observed = _observed(compared, result, which, "furthest")
     return f"None of {_categories(compared)} is shown {beyond}{observed}"
 
 
@@ -91,7 +88,7 @@ def _certified(result: AuditResult, which: str) -> str:
     if len(within) == len(compared) and p is not None and p <= result.alpha:
         return f"Every category compared is shown to {inside} (p {p_value(p)})"
     left = len(compared) - len(within) - len(beyond)
-    parts = [f"{_counted(within, compared)} shown to {inside}"]
+    parts = [f"{len(within)} of {_categories(compared)} {to_be(len(within))} shown to {inside}"]
     if beyond:
         parts.append(f"{len(beyond)} {to_be(len(beyond))} shown beyond it")
     if left:
@@ -102,10 +99,6 @@ def _certified(result: AuditResult, which: str) -> str:
 
 def _categories(compared: list[Finding]) -> str:
     return counted(len(compared), "category")
-
-
-def _counted(shown: list[Finding], compared: list[Finding]) -> str:
-    return f"{len(shown)} of {_categories(compared)} {to_be(len(shown))}"
 
 
 def _distance(result: AuditResult, which: str) -> str:
@@ -125,15 +118,26 @@ def _threshold(result: AuditResult, which: str) -> float:
     return low if which == "highest" else high
 
 
-def _furthest(findings: list[Finding], which: str) -> Finding | None:
-    """Return the finding furthest from the extreme, of those that are not withheld."""
+def _withheld(shown: list[Finding], compared: list[Finding]) -> str:
+    """Begin to say what is shown of categories that are all withheld."""
+    return f"{len(shown)} of {_categories(compared)}, withheld, {to_be(len(shown))} shown to be"
+
+
+def _observed(compared: list[Finding], result: AuditResult, which: str, word: str) -> str:
+    """Tell the category furthest from the extreme, which is not known where some are withheld."""
+    if any(finding.withheld for finding in compared):
+        return ""
+    return f"; the {word} observed is {_told(_furthest(compared, which), result)}"
+
+
+def _furthest(findings: list[Finding], which: str) -> Finding:
     chosen = min if which == "highest" else max
-    told = [finding for finding in findings if not finding.withheld]
-    told = [finding for finding in told if finding.n >= LEADING] or told
-    return chosen(told, key=lambda finding: finding.estimate or 0.0, default=None)
+    findings = [finding for finding in findings if not finding.withheld]
+    findings = [finding for finding in findings if finding.n >= LEADING] or findings
+    return chosen(findings, key=lambda finding: finding.estimate or 0.0)
 
 
-def _lead(shown: list[Finding], result: AuditResult, which: str) -> tuple[Finding | None, str]:
+def _lead(shown: list[Finding], result: AuditResult, which: str) -> tuple[Finding, str]:
     """Choose the finding to name first, and tell both sides of it and who is worse off."""
     chosen = lead(shown, result)
     if chosen is None:
@@ -173,10 +177,13 @@ def given_headline(result: AuditResult) -> str:
         )
     none = result.details.null_value
     told_of = [finding for finding in shown or compared if not finding.withheld]
+    if shown and not told_of:
+        return (
+            f"Among people alike in {factors}, {len(shown)} of {counted(len(compared), 'group')},"
+            f" withheld, {to_be(len(shown))} shown to have a gap in {metric}"
+        )
     if not told_of:
-        count = f"{len(shown)} of {counted(len(compared), 'gap')}" if shown else "No gap"
-        verb = "were" if len(shown) > 1 else "was"
-        return f"{count} in {metric} {verb} detected among people alike in {factors}"
+        return f"No gap in {metric} was detected among people alike in {factors}"
     # A group of few rows has large gaps by chance: it leads only where there is no other.
     told_of = [finding for finding in told_of if finding.n >= LEADING] or told_of
     chosen = first or max(told_of, key=lambda finding: abs((finding.estimate or none) - none))
@@ -234,11 +241,10 @@ def _beside(finding: Finding, result: AuditResult) -> str:
 def split_headline(result: AuditResult) -> str:
     """Say how the largest raw gap is made up."""
     splits = result.details["split"]
+    if not splits:
+        return f"What the gaps in {metric_words(result)} are made of is withheld"
     raws = [finding for finding in result.lines if finding.estimand.kind == "raw gap"]
     first = lead([raw for raw in raws if least(raw, 0.0) > 0.0], result)
-    if not splits:
-        among = counted(len(raws), "group")
-        return f"The gaps in {metric_words(result)} of {among} are withheld"
     chosen = max(
         splits,
         key=lambda split: (

@@ -10,7 +10,7 @@ from equipoise.results.finding import Decision, Note
 from equipoise.results.formats import all_of, counted, number, p_value
 from equipoise.results.question import Question, Section
 from equipoise.results.result import AuditResult
-from equipoise.results.wording import decided, joint_detected, joint_p, largest, tested, value
+from equipoise.results.wording import decided, joint_detected, joint_p, most_words, tested, value
 
 __all__ = [
     "CORRECTION_WORDS",
@@ -229,11 +229,10 @@ def _treatment_effects(result: AuditResult) -> str:
     test = "" if p is None else f" (omnibus test p {p_value(p)})"
     more = ""
     if sloped:
-        furthest = largest(sloped, result)
         groups = "a group" if len(sloped) == 1 else f"{len(sloped)} groups"
         more = (
             f"; inside {groups} predicted differences follow the effects otherwise than in the"
-            f" rest, most for {value(furthest, result)}"
+            f" rest, {most_words(sloped, result)}"
         )
     among = counted(len(compared), "group")
     # A group without bounds never leads.
@@ -250,9 +249,11 @@ def _treatment_effects(result: AuditResult) -> str:
                 f"Predicted effects are not as accurate in every group:"
                 f" {value(clearest, result)}{test}; {len(biased)} of {among} {differ}{more}"
             )
+        told = [f for f in biased or compared if f.withheld or f in bounded]
+        most = most_words(told, result, clearly=True)
         return (
-            f"Predicted effects are not equally accurate in every group, most clearly for"
-            f" {value(clearest, result)}; {len(biased)} of {among} {differ}{test}{more}"
+            f"Predicted effects are not equally accurate in every group, {most};"
+            f" {len(biased)} of {among} {differ}{test}{more}"
         )
     if biased or joint_detected(result):
         return f"Predicted effects are not equally accurate in every group{test}{more}"
@@ -324,12 +325,11 @@ def _policy(result: AuditResult) -> str:
         gains = [f for f in differing if f.estimand.metric != "share"]
         parts = []
         if shares:
-            parts.append(
-                f"treats groups differently, most of all {value(largest(shares, result), result)}"
-            )
+            parts.append(f"treats groups differently, {most_words(shares, result)}")
         if gains:
-            clearest = max(gains, key=lambda f: abs(f.statistic or 0.0))
-            parts.append(f"brings groups different gains, most clearly {value(clearest, result)}")
+            parts.append(
+                f"brings groups different gains, {most_words(gains, result, clearly=True)}"
+            )
         return f"{rule} {' and '.join(parts)}"
     if p is None:
         return f"{rule} is described for each group, and groups are not compared"

@@ -9,7 +9,7 @@ from equipoise.results.assumptions import Assumption
 from equipoise.results.details import IN_MEMORY, Details, details_of
 from equipoise.results.disclosure import is_few
 from equipoise.results.finding import Finding
-from equipoise.results.formats import number, p_value
+from equipoise.results.formats import counted, number, p_value
 from equipoise.results.question import Question, Section
 from equipoise.results.result import AuditResult
 from equipoise.results.sentences import group_writer, points
@@ -201,7 +201,10 @@ class DropDetails(Details):
 def _drop_headline(result: AuditResult) -> str:
     """Say which feature matters most to the gap, and what it costs."""
     pairs = list(zip(result.findings[::2], result.findings[1::2], strict=True))
-    gap, right = min(pairs, key=lambda pair: pair[0].estimate or 0.0)
+    told = [pair for pair in pairs if not any(finding.withheld for finding in pair)]
+    if not told:
+        return f"What leaving out each of {counted(len(pairs), 'feature')} changes is withheld"
+    gap, right = min(told, key=lambda pair: pair[0].estimate or 0.0)
     return (
         f"The gap changes most {gap.group}: it is {_moved(gap, 'wider', 'narrower', result)}, and"
         f" accuracy is {_moved(right, 'higher', 'lower', result)} (joint intervals of"

@@ -61,7 +61,8 @@ def _inequality(result: AuditResult) -> str:
     sentence = "" if total is None else f"The inequality of benefits is {amount(total)}"
     share = details_of(result.details, InequalityDetails).between_share
     if share is not None:
-        sentence += f", of which {share:.1%} lies between groups"
+        whole = ", of which" if sentence else "Of the inequality of benefits"
+        sentence += f"{whole} {share:.1%} lies between groups"
     if p is not None:
         found = "" if joint_detected(result) else "not "
         sentence += (

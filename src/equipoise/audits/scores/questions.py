@@ -13,7 +13,7 @@ from equipoise.results.formats import number, p_value
 from equipoise.results.question import Question, Section
 from equipoise.results.result import AuditResult
 from equipoise.results.sentences import LEADING, known_group_words, points
-from equipoise.results.wording import decided, joint_detected, joint_p, largest, value
+from equipoise.results.wording import decided, joint_detected, joint_p, most_words
 
 __all__ = [
     "MARGINAL_OUTCOME",
@@ -243,10 +243,9 @@ def _multicalibration(result: AuditResult) -> str:
             f"In none of {tested} segments outcomes were shown to {what} {test}; this does not"
             " show that the score is right in each"
         )
-    most = max(wrong, key=lambda f: f.statistic or 0.0)
     return (
-        f"Outcomes {what} in {len(wrong)} of {tested} segments, most clearly for"
-        f" {value(most, result)} {test}"
+        f"Outcomes {what} in {len(wrong)} of {tested} segments,"
+        f" {most_words(wrong, result, clearly=True)} {test}"
     )
 
 
@@ -258,12 +257,9 @@ def _score_quality(result: AuditResult) -> str:
     changed = [f for f in differing if f.estimand.kind == "change"]
     parts = []
     if between:
-        parts.append(
-            "the score is better in some groups, most for"
-            f" {value(largest(between, result), result)}"
-        )
+        parts.append(f"the score is better in some groups, {most_words(between, result)}")
     if changed:
-        parts.append(f"the two scores differ, most for {value(largest(changed, result), result)}")
+        parts.append(f"the two scores differ, {most_words(changed, result)}")
     if parts:
         sentence = "; ".join(parts)
         return sentence[:1].upper() + sentence[1:] + test
@@ -293,7 +289,7 @@ def _predictive_parity(result: AuditResult) -> str:
         test = f" at some scores, though the global test detects nothing (p {p_value(p)})"
     if details.average is None or details.average["low"] <= 0.0 <= details.average["high"]:
         changing = "" if details.average is None else ", and on average no difference is shown"
-        changing += f": most for {value(largest(differing, result), result)}" if differing else ""
+        changing += f": {most_words(differing, result)}" if differing else ""
         return f"{start}he same score does not mean the same in every group{test}{changing}{order}"
     return f"{start}he same score does not mean the same in every group{test}{order}"
 
@@ -392,8 +388,8 @@ def _marginal_outcome(result: AuditResult) -> str:
     where = "at the cut-off" if threshold is None else f"at the cut-off {number(threshold)}"
     if differing:
         return (
-            f"People {where} do not have the same expected outcome in every group, most for"
-            f" {value(largest(differing, result), result)}"
+            f"People {where} do not have the same expected outcome in every group,"
+            f" {most_words(differing, result)}"
         )
     if joint_detected(result):
         return (

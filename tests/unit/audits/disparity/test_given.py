@@ -392,3 +392,22 @@ def test_the_family_of_flags_given_a_factor_is_told_in_words(adjust, words):
 def test_an_empty_reference_is_refused():
     with pytest.raises(InvalidParameterError, match="`reference` is empty; name a group"):
         audit().disparity("selection_rate", given="department", reference={})
+
+
+ALIKE = "Among people alike in t, 1 of 3 groups, withheld, is shown to have a gap in selection rate"
+BELOW = (
+    "1 of 2 categories, withheld, is shown to be more than 5.0 percentage points below the highest"
+)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [({"given": "t"}, ALIKE), ({"reference": "highest", "alternative": "less"}, BELOW)],
+)
+def test_a_few_people_do_not_keep_a_sentence_from_being_written(options, sentence):
+    group = np.repeat(["a", "b", "c"], [400, 40, 3])
+    selected = np.arange(443) % 10 < np.repeat([3, 8, 5], [400, 40, 3])
+    table = {"g": group, "t": np.arange(443) // 10 % 2, "p": selected.astype(int)}
+    asked = eq.Audit(table, group="g", y_pred="p")
+    result = asked.flag("selection_rate", margin=0.05, **options)
+    assert headline(result.disclosed()).startswith(sentence)
