@@ -64,6 +64,25 @@ def test_the_page_is_silent_and_asks_for_nothing(browser, report):
     assert browser.driver.execute_script("return document.querySelectorAll('img').length") == 0
 
 
+def test_where_nothing_is_found_there_is_no_table(browser, tmp_path):
+    file = tmp_path / "none.html"
+    file.write_text(
+        html_report(
+            dossier(check("discover", result("discover", joint=joint(Decision.NOT_DETECTED, 1.0))))
+        ),
+        encoding="utf-8",
+    )
+    browser.open(file)
+    assert "Nothing found" in browser.find(".headline").text
+    assert not browser.find("#check-discover .filters").is_displayed()
+    assert not browser.find("#check-discover table.findings").is_displayed()
+    assert "0 of 0" not in browser.find("body").text
+    browser.driver.execute_script("window.dispatchEvent(new Event('beforeprint'))")
+    tables = browser.driver.find_elements("css selector", "table.findings")
+    assert len(tables) == 2
+    assert not any(table.is_displayed() for table in tables)
+
+
 def test_sorting_works_by_keyboard(browser, report):
     browser.open(report)
     button = browser.find("#check-disparity th:nth-child(3) button")

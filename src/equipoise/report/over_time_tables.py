@@ -119,7 +119,7 @@ def discover_tables(result: AuditResult) -> tuple[PlainTable, ...]:
             columns=(*columns, "Resembles"),
             rows=tuple(
                 (
-                    one["group"],
+                    people(one["words"]),
                     f"{one['n']:,}",
                     number(one["value"]),
                     number(one["rest"]),
@@ -133,7 +133,7 @@ def discover_tables(result: AuditResult) -> tuple[PlainTable, ...]:
             caption="Nearest to being found, and not found",
             columns=("Subgroup", "Rows", "Value", "Rest"),
             rows=tuple(
-                (one["group"], f"{one['n']:,}", number(one["value"]), number(one["rest"]))
+                (people(one["words"]), f"{one['n']:,}", number(one["value"]), number(one["rest"]))
                 for one in details.nearest
             ),
         ),

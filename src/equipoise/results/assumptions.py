@@ -72,7 +72,8 @@ def assumptions(result: "AuditResult") -> tuple[Assumption, ...]:
     """
     labels = (_LABELS,) if result.question.needs_labels else ()
     own = result.question.assumptions
-    return (_independence(result), _sizes(result), *own, _SAMPLE, _MEASURED, *labels)
+    sizes = (_sizes(result),) if result.lines else ()
+    return (_independence(result), *sizes, *own, _SAMPLE, _MEASURED, *labels)
 
 
 def _independence(result: "AuditResult") -> Assumption:
@@ -93,7 +94,7 @@ def _independence(result: "AuditResult") -> Assumption:
 def _sizes(result: "AuditResult") -> Assumption:
     untested = sum(f.decision is Decision.NOT_TESTED for f in result.lines)
     noted = sum(bool(f.notes) for f in result.lines) - untested
-    seen = f"{untested} of {len(result.lines)} were not tested"
+    seen = f"{untested:,} of {len(result.lines):,} were not tested"
     if noted > 0:
         seen += f", {noted} more carry a note"
     return Assumption(

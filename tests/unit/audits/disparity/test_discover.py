@@ -78,6 +78,7 @@ def test_subgroups_that_larger_ones_explain_are_folded():
     assert "folded" in {note.code for note in result.notes}
     said, folded, nearest = discover_tables(result)
     assert said.rows[0][0] == "people whose age is at most 33 and whose home is rent"
+    assert all(row[0].startswith("people whose ") for row in (*folded.rows, *nearest.rows))
     assert folded.rows
     assert nearest.rows
     assert len(discover_tables(audit().discover("error_rate", features="region"))) == 1
