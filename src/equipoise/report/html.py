@@ -25,7 +25,7 @@ from equipoise.results.finding import Decision, Finding
 from equipoise.results.question import load
 from equipoise.results.result import AuditResult
 from equipoise.results.sentences import group_writer, share, whole_group_words
-from equipoise.results.tables import footnotes, in_order
+from equipoise.results.tables import footnotes, foremost, in_order
 
 __all__ = ["html_report"]
 
@@ -37,6 +37,8 @@ OUTCOME_WORDS = {
     Outcome.NOT_TESTED: "Not tested",
     Outcome.ESTIMATED: "Estimated",
 }
+MOST_ROWS = 2_000
+"""Rows of a table; a page of many more opens slowly, or not at all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +123,9 @@ def _view(check: Check) -> dict[str, Any]:
     _, notes = footnotes(result)
     shown = outcome(result)
     # What is told beside a finding has a table of its own.
-    told = replace(result, findings=tuple(in_order(result.lines)))
+    told, rest = replace(result, findings=tuple(in_order(result.lines))), ""
+    if len(told.findings) > MOST_ROWS:
+        told, rest = foremost(result, MOST_ROWS, "the results that --json writes have them")
     written = group_writer(result)
     columns = _columns(told, written)
     return {
@@ -148,6 +152,7 @@ def _view(check: Check) -> dict[str, Any]:
             )
             for k, finding in enumerate(told.findings)
         ],
+        "rest": rest,
         "caption": _caption(told),
         "figcaption": _caption(told, method=False),
         "decisions": sorted(

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from equipoise.results.result import AuditResult
 
-__all__ = ["ALL", "MOST", "footnotes", "html_table", "in_order", "table", "text_width"]
+__all__ = ["ALL", "MOST", "footnotes", "foremost", "html_table", "in_order", "table", "text_width"]
 
 WIDTH, NARROWEST, WIDEST = 80, 40, 160
 MOST = 20
@@ -162,7 +162,7 @@ def _html_line(line: _Line, width: int) -> str:
 
 def _sheet(result: "AuditResult", most: int, more: str) -> _Sheet:
     """Choose the findings to print, and write their cells."""
-    shown, left_out = _shown(result, most, more)
+    shown, left_out = foremost(result, most, more)
     marks, notes = footnotes(shown)
     written = group_writer(shown)
     shares = in_points(result)
@@ -351,7 +351,7 @@ def _parts(finding: Finding) -> tuple[tuple[str, str], ...]:
     return finding.group.parts if isinstance(finding.group, GroupName) else ()
 
 
-def _shown(result: "AuditResult", most: int, more: str) -> tuple["AuditResult", str]:
+def foremost(result: "AuditResult", most: int, more: str) -> tuple["AuditResult", str]:
     """Return the result with the findings to print, and a sentence on the others.
 
     What was detected comes first where a group has one line; lines of one group stay together, and
@@ -368,7 +368,7 @@ def _shown(result: "AuditResult", most: int, more: str) -> tuple["AuditResult", 
         chosen.sort(key=lambda k: findings[k].decision is not Decision.DETECTED)
     rest = len(findings) - len(chosen)
     sentence = (
-        f"\u2026 {rest} more of {len(findings)} findings: {more}. Those above are what was"
+        f"\u2026 {rest:,} more of {len(findings):,} findings: {more}. Those above are what was"
         " detected, then the smallest p-values."
     )
     return replace(result, findings=tuple(findings[k] for k in chosen)), sentence if rest else ""

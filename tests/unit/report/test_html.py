@@ -149,6 +149,16 @@ def test_a_large_audit_draws_the_furthest_groups_and_lists_all():
     assert page.count("<tr data-decision=") == 100
 
 
+def test_a_page_has_the_foremost_rows_of_a_huge_table_and_says_how_many_it_has_not(monkeypatch):
+    monkeypatch.setattr("equipoise.report.html.MOST_ROWS", 20)
+    lines = [finding(f"g={k}", 0.1, 0.0, 0.5, p_value=1.0 - k / 100) for k in range(35)]
+    lines[0] = finding("g=0", 0.3, 0.2, 0.5, p_value=0.001, decision=Decision.DETECTED)
+    page = html_report(dossier(check("disparity", result(findings=lines))))
+    shown = re.findall(r'data-group="g=(\d+)"', page)
+    assert shown == ["0", *map(str, range(16, 35))]
+    assert "15 more of 35 findings: the results that --json writes have them." in page
+
+
 def test_a_headline_in_the_page_is_the_headline_of_the_result():
     audit = result(findings=[finding("race=A", 0.1, 0.05, 0.15, decision=Decision.DETECTED)])
     assert headline(audit) in html_report(dossier(check("disparity", audit)))
