@@ -148,7 +148,7 @@ def _equivalence(result: AuditResult) -> str:
     else:
         margin = f"within {gap_size(result.details.get('margin'), result)} of {reference}"
     sentence = (
-        f"The {metric_words(result)} is shown to be {margin} for"
+        f"The {metric_words(result)}{_of_whom(result)} is shown to be {margin} for"
         f" {len(within) or 'none'} of {counted(len(asked), 'group')}"
     )
     if beyond:
@@ -157,6 +157,17 @@ def _equivalence(result: AuditResult) -> str:
     if unclear:
         sentence += f"; for {unclear} the data do not settle it"
     return f"{sentence}."
+
+
+def _of_whom(result: AuditResult) -> str:
+    """Say whose rate is compared as a ratio, where the ratio of the good decision is another."""
+    estimand = result.findings[0].estimand
+    told = result.words.metrics.get(estimand.metric)
+    if estimand.scale != "ratio" or told is None or told.better != "lower":
+        return ""
+    if told.event is None or told.among is not None:
+        return ""
+    return f" (here the share of {result.words.people} who {result.words.phrase(told.event)})"
 
 
 def _further(checks: Sequence[Check], beside: bool) -> list[str]:

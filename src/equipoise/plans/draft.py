@@ -578,7 +578,8 @@ def default_checks(drafted: Draft) -> str:
     """
     tables = [*_gap_checks(drafted), *_further_checks(drafted)]
     text = "\n".join(
-        f"# {words}\n[[check]]\n"
+        "".join(f"# {line}\n" for line in textwrap.wrap(words, 98))
+        + "[[check]]\n"
         + "".join(f"{key} = {_toml(value)}\n" for key, value in options.items())
         for words, options in tables
     )
@@ -616,9 +617,22 @@ def _gap_checks(drafted: Draft) -> list[tuple[str, dict[str, Any]]]:
             "Is every group's rate shown to be between 0.8 and 1.25 times that of everybody? The"
             " margin is yours."
         )
+        if _bad_ones(drafted):
+            asked += (
+                " These are rates of the bad decision; the four-fifths rule looks at the good one:"
+                " `--template four-fifths`."
+            )
         options = {"question": "certify", "metric": "selection_rate"}
         tables.append((asked, options | {"scale": "ratio", "margin": 0.2} | single))
     return tables
+
+
+def _bad_ones(drafted: Draft) -> bool:
+    """Whether what counts as 1 in the decision is bad for the person."""
+    good, positive = drafted.roles.get("favourable"), drafted.roles.get("positive", 1)
+    return good is not None and good not in (
+        {positive, 1} if isinstance(positive, str) else {positive}
+    )
 
 
 def _further_checks(drafted: Draft) -> list[tuple[str, dict[str, Any]]]:

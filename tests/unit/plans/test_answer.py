@@ -50,6 +50,19 @@ def test_how_far_a_list_can_be_trusted_follows_from_its_adjustment():
     assert "each tested by itself at the 5% level" in said(gaps(line("a", 0.05, 0.04, 0.06)))
 
 
+def test_a_ratio_of_the_bad_decision_says_so():
+    ratio = Estimand("selection_rate", "gap", scale="ratio", noun="selection rate")
+    within = line("a", 1.0, 0.9, 1.1, decision=Decision.WITHIN_MARGIN, estimand=ratio)
+    for better, told in (
+        ("lower", " (here the share of people who were denied) is"),
+        ("higher", " is"),
+    ):
+        metric = MetricWords(noun="selection rate", event="selected", better=better)
+        words = Words(selected="were denied", metrics={"selection_rate": metric})
+        certified = gaps(within, audit="certify", margin=0.2, words=words)
+        assert f"The selection rate{told} shown to be within" in said(certified)
+
+
 def test_what_is_within_its_margin_beyond_it_and_open_is_counted():
     certified = gaps(
         line("a", 0.0, -0.01, 0.01, decision=Decision.WITHIN_MARGIN),

@@ -103,6 +103,23 @@ def test_the_questions_are_those_that_the_roles_allow():
     assert "depth" not in crossed.options
 
 
+@pytest.mark.parametrize(
+    ("columns", "bad"),
+    [
+        ({"denied": [0, 1]}, True),
+        ({"approved": [0, 1]}, False),
+        ({"denied": ["N", "Y"]}, True),
+        ({"decision": ["approved", "denied"]}, False),
+        ({"approved": [0, 1], "fit": ["N", "Y"]}, False),
+        ({"pred": [0, 1]}, False),
+    ],
+)
+def test_a_plan_says_where_its_ratios_are_those_of_the_bad_decision(columns, bad):
+    table = {name: values * 30 for name, values in columns.items()}
+    text = draft_text(drafted(sex=["F", "F", "M"] * 20, **table), path="x.csv")
+    assert ("rates of the bad decision" in " ".join(text.split())) == bad
+
+
 def test_text_labels_get_a_positive_one_and_missing_values_are_counted():
     guess = drafted(sex=["F", "M", None] * 20, hired=["no", "yes"] * 30)
     assert guess.roles["positive"] == "yes"
