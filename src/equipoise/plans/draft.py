@@ -162,20 +162,22 @@ GOOD_WORDS = re.compile(
     _ANY,
 )
 BAD_WORDS = re.compile(
-    r"den(y|ied|ial)|default|reject|arrest|recid|(high|at).?risk|risk_|fraud|flag|declin|fail|died"
+    r"den(y|ied|ial)|default|reject|arrest|recid|(high|at).?risk|risk_|fraud|flagged|^flags?$|(model|review|alert)_flag|declin|fail|died"
     r"|death|(^|_)dead($|_)|readmi|(^|_)bad|delinq|(^|_)charged|violat|dropout|terminat|fired"
     r"|bankrupt|refus|evict|detain|detention|convict|suspend|expel|overdue|foreclos|relapse|blocked|banned|suspended"
-    r"|dlq|frisk|^searched|search_conducted|^removed$|re_?offend|incarcerat"
+    r"|dlq|late_pay|(^|_)late$|frisk|^searched|search_conducted|^removed$|re_?offend|incarcerat"
     r"|return(ed)?_to_(prison|custody|jail)|insolven|abgelehn|ablehn|ausfall|betrug|verhaft|ruckfall"
     r"|rejet|defaut|rechaz|denegad|impago|incumpl|reincid|inadimpl|rifiutat|afgewezen|absage",
     _ANY,
 )
 NEGATION = re.compile(
     r"(^|_)(not|no|non|never|without|nicht|kein|pas|sans|sin|nao|niet|geen)_(a_|an_|de_|been_)?$"
-    r"|(^|_)(un|dis|in|ir|non|nicht)$",
+    r"|(^|_)(un|dis|de|in|ir|non|nicht)$",
     _ANY,
 )
 """What before a word turns it around: not_approved, no_default, ineligible."""
+FREE = re.compile(r"_?free($|_)", _ANY)
+"""What behind a word turns it around: relapse_free."""
 
 CHOICE_WORDS = re.compile(r"decis|decid|status|action_taken|entscheid", _ANY)
 """Names of decisions that need not be predictions of the outcome."""
@@ -1136,9 +1138,11 @@ def _valence(text: str) -> _Valence | None:
     for words, bad in ((BAD_WORDS, True), (GOOD_WORDS, False)):
         if found := words.search(plain):
             start = found.start() + found[0].startswith("_")
-            no = NEGATION.search(plain[:start])
-            word = plain[(no or found).start() : found.end()].strip("_")
-            return _Valence(word=word, bad=bad != (no is not None), negated=no is not None)
+            no, free = NEGATION.search(plain[:start]), FREE.match(plain[found.end() :])
+            end = found.end() + (free.end() if free else 0)
+            word = plain[(no or found).start() : end].strip("_")
+            negated = (no is None) != (free is None)
+            return _Valence(word=word, bad=bad != negated, negated=negated)
     return None
 
 
