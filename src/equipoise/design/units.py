@@ -75,9 +75,11 @@ class UnitLaw:
         Of the estimate.
     seen : array of shape (2, m)
         Part of it that is taken out when it is on the side of the gap, and when it is not.
-    doubt : array of shape (2, m)
+    doubt : array
         Variance of the square of the standard error, over its own square, beyond that of normal
-        values: without what uneven weights add to it, and with it.
+        values.
+    uneven : float
+        Rows over effective rows, which skewness and the root of the doubt grow with.
     cost : array
         What is seen of skewness where there is none, and taken out, in squares of the statistic.
     fold, unknown : array
@@ -91,6 +93,7 @@ class UnitLaw:
     skewness: FloatArray
     seen: FloatArray
     doubt: FloatArray
+    uneven: float
     cost: FloatArray
     fold: FloatArray
     unknown: FloatArray
@@ -194,12 +197,13 @@ class UnitLaw:
     ) -> tuple[FloatArray, FloatArray]:
         """Critical value, and spreads of what is compared with it beside that of normal values.
 
-        The estimate, and its standard error so many times; as it is, and with uneven weights.
+        The estimate, and its standard error so many times; without uneven weights, and with them.
         """
         q = np.where(self.tested, -special.stdtrit(self.df, tail), 0.0)
         critical = with_skewness(q + self.cost * q**2, self._taken(sign))
         at = np.where(np.isfinite(critical), critical, 0.0)
         plain = 1.0 + 0.5 * at**2 / self.df
+        at = at / np.array([[self.uneven], [1.0]])
         spread = plain - at * sign * self.skewness + 0.25 * at**2 * self.doubt
         return critical, np.sqrt(spread / plain)
 
@@ -238,7 +242,8 @@ def normal_law(se: FloatArray) -> UnitLaw:
         df=one * np.inf,
         skewness=none,
         seen=np.stack([one, one]),
-        doubt=np.stack([none, none]),
+        doubt=none,
+        uneven=1.0,
         cost=none,
         fold=one,
         unknown=none,
@@ -278,8 +283,7 @@ def unit_law(
     # Welch's degrees; a side of one unit is not tested.
     shared = np.sum(variance**2 / np.maximum(units - 1.0, 1e-9), axis=0)
     third = np.sum(skewness * variance**1.5 / np.sqrt(units), axis=0)
-    heavy = np.sum(variance**2 * _KURTOSIS_OF_SKEWED * skewness**2 / units, axis=0)
-    plain = np.sum(variance**2 * _KURTOSIS / units, axis=0)
+    kurtosis = _KURTOSIS * uneven**2 + _KURTOSIS_OF_SKEWED * skewness**2
     # As in audits; a group that is nearly everybody has only its own shape.
     lone = np.asarray(pool < 1.5 * least)
     skewed = np.abs(skewness).max(axis=0)
@@ -293,7 +297,8 @@ def unit_law(
         df=total**2 / (shared * uneven),
         skewness=third / total**1.5,
         seen=np.stack([favourable, pool / (pool + _ADVERSE * hidden)]),
-        doubt=np.stack([plain + heavy, plain * uneven**2 + heavy]) / total**2,
+        doubt=np.sum(variance**2 * kurtosis / units, axis=0) / total**2,
+        uneven=uneven,
         # In few units some skewness is always seen, and what is seen counts.
         cost=np.where(lone, 0.5, 0.25) / least,
         fold=one_sided_fold(least, skewed),

@@ -362,6 +362,16 @@ def test_weights_make_nothing_of_no_gap(question, target):
             assert plan.power[0] < 0.3
 
 
+@pytest.mark.parametrize("target", ["known", "rest"])
+def test_rows_that_are_added_do_not_take_power_from_weighted_rates(target):
+    options = {"share": 0.3, "rate": 0.1, "disparity": 0.05, "target": target}
+    found = [
+        power("disparity", n=n, design_effect=20.0, **options).power[0]
+        for n in (600, 1000, 3000, 10_000, 30_000)
+    ]
+    assert max(found[:3]) < 0.3 < found[-1]
+
+
 def test_more_uneven_weights_need_more_rows():
     options = {"share": 0.3, "disparity": 0.3, "sd": 1.0, "target": "rest"}
     effects = (1.0, 3.0, 5.0, 8.0, 20.0)
