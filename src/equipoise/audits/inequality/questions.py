@@ -5,6 +5,7 @@ from typing import Any
 
 from equipoise.results.assumptions import Assumption
 from equipoise.results.details import Details, details_of
+from equipoise.results.finding import Decision
 from equipoise.results.formats import p_value
 from equipoise.results.question import Question, Section
 from equipoise.results.result import AuditResult
@@ -55,11 +56,27 @@ class InequalityDetails(Details):
     roc: list[dict[str, Any]] | None = None
 
 
+def _ratio_of_errors(result: AuditResult, details: InequalityDetails) -> str:
+    """Say whether harmful errors are as rare as was asked for."""
+    contrast = next((f for f in result.findings if f.estimand.kind == "contrast"), None)
+    if details.cap is None or contrast is None:
+        return ""
+    rates = ["false positive rate", "false negative rate"]
+    harmful, benign = rates if details.cap["kind"] == "punitive" else reversed(rates)
+    times = f"{details.cap['kappa']:g} times the {harmful}"
+    if contrast.decision is Decision.DETECTED:
+        return f"; {times} is shown to be above the {benign}"
+    if contrast.decision is Decision.WITHIN_MARGIN:
+        return f"; {times} is shown to be below the {benign}"
+    return f"; whether {times} is below the {benign} is not settled"
+
+
 def _inequality(result: AuditResult) -> str:
     total = next(iter(estimated(result)), None)
     p = joint_p(result)
     sentence = "" if total is None else f"The inequality of benefits is {amount(total)}"
-    share = details_of(result.details, InequalityDetails).between_share
+    details = details_of(result.details, InequalityDetails)
+    share = details.between_share
     if share is not None:
         whole = ", of which" if sentence else "Of the inequality of benefits"
         sentence += f"{whole} {share:.1%} lies between groups"
@@ -68,6 +85,7 @@ def _inequality(result: AuditResult) -> str:
         sentence += (
             f"; a difference in mean benefit between groups was {found}detected (p {p_value(p)})"
         )
+    sentence += _ratio_of_errors(result, details)
     return sentence.lstrip("; ").capitalize() if total is None else sentence
 
 

@@ -8,6 +8,7 @@ import equipoise as eq
 from equipoise.design import benefit_design
 from equipoise.exceptions import DataError, InvalidParameterError, MissingValuesError
 from equipoise.results.finding import Decision
+from equipoise.results.wording import headline
 from equipoise.stats.inequality.benefits import (
     BenefitMoments,
     exact_bounds,
@@ -347,6 +348,23 @@ def test_one_outcome_has_no_error_rates(rng):
     assert found.details["error_rates"]["fpr"] is None
     with pytest.raises(InvalidParameterError, match="people of both outcomes"):
         audit(rows, y_score=None).inequality(benefit_design(0.5, 3, "punitive"))
+
+
+ABOVE = "3 times the false positive rate is shown to be above the false negative rate."
+OPEN = "whether 3 times the false positive rate is below the false negative rate is not settled."
+
+
+@pytest.mark.parametrize(
+    ("false_alarms", "misses", "said"),
+    [(100, 20, ABOVE), (2, 100, ABOVE.replace("above", "below")), (30, 95, OPEN)],
+)
+def test_the_headline_says_whether_harmful_errors_are_as_rare_as_asked(false_alarms, misses, said):
+    y = np.repeat([0, 1], 200)
+    d = y.copy()
+    d[:false_alarms], d[200 : 200 + misses] = 1, 0
+    rows = {"group": np.tile(["a", "b"], 200), "y": y, "decision": d}
+    found = audit(rows, y_score=None).inequality(benefit_design(0.5, 3, "punitive"))
+    assert headline(found).endswith(f"; {said}")
 
 
 def test_a_finding_without_a_test_is_estimated(rng):
