@@ -6,7 +6,7 @@ from equipoise._names import GroupName
 from equipoise.plans.dossier import Check, Dossier
 from equipoise.plans.gate import Outcome, outcome
 from equipoise.results.finding import Decision, Finding
-from equipoise.results.formats import counted, listed, number
+from equipoise.results.formats import counted, number
 from equipoise.results.question import questions
 from equipoise.results.result import AuditResult
 from equipoise.results.sentences import gap_sentence, lead, least, worse_off
@@ -16,6 +16,7 @@ from equipoise.results.wording import (
     gap_size,
     headline,
     metric_words,
+    quantity_words,
     reference_words,
     tested,
 )
@@ -209,9 +210,7 @@ def _questions(checks: Sequence[Check], more: str = "") -> tuple[str, str]:
 
 
 def _subject(result: AuditResult) -> str:
-    subject = result.question.subject.format(metric=metric_words(result))
-    given = result.details.get("given")
-    return f"{subject} among people alike in {listed(given)}" if given else subject
+    return result.question.subject.format(metric=quantity_words(result))
 
 
 def _unasked(dossier: Dossier) -> list[str]:

@@ -52,6 +52,7 @@ __all__ = [
     "parts_of",
     "parts_words",
     "picture_words",
+    "quantity_words",
     "question_words",
     "reference_words",
     "tested",
@@ -62,7 +63,7 @@ __all__ = [
 
 def question_words(result: "AuditResult") -> str:
     """Write the question that a result answers, with its metric where it has one."""
-    return result.question.sentence.format(metric=metric_words(result))
+    return result.question.sentence.format(metric=quantity_words(result))
 
 
 def finding_words(result: "AuditResult", findings: Sequence[Finding] | None = None) -> list[str]:
@@ -302,6 +303,12 @@ def reference_words(result: "AuditResult") -> str:
         return "the reference"
     (one,) = references
     return group_words(one, result.words) if isinstance(one, GroupName) else shortened(one)
+
+
+def quantity_words(result: "AuditResult") -> str:
+    """Name the quantity, and in what the people compared are alike."""
+    given = result.details.get("given")
+    return metric_words(result) + (f" among people alike in {listed(given)}" if given else "")
 
 
 _INDICES = {"index", "contribution"}

@@ -10,7 +10,7 @@ from equipoise.audits.disparity.alike import GivenAsked
 from equipoise.audits.disparity.strata import compare_within_strata
 from equipoise.exceptions import InvalidParameterError
 from equipoise.results.finding import Decision
-from equipoise.results.wording import headline
+from equipoise.results.wording import headline, question_words
 from equipoise.stats.disparity.decomposition import disparity_decomposition
 from equipoise.stats.disparity.strata import stratified_disparity_test
 from equipoise.stats.pairs import Pairs
@@ -309,6 +309,16 @@ def test_a_split_is_the_decomposition_on_arrays(roles):
     assert len(re.findall(r"(?:is|not) -?[\d.]+ percentage points", told)) == 2
     # No two numbers stand in a row: a unit or a word is between them.
     assert not re.search(r"\d [-\d.]", told)
+
+
+def test_the_question_says_in_what_people_are_alike():
+    asked = eq.Audit(DATA, group="sex", y_pred="admitted")
+    given = asked.disparity("selection_rate", given=["department", "grade"])
+    assert question_words(given) == (
+        "How large is each subgroup's gap in selection rate among people alike in department and"
+        " grade, and is there any?"
+    )
+    assert "alike" not in question_words(asked.disparity("selection_rate"))
 
 
 def test_the_headline_says_who_is_worse_off_among_people_alike():
