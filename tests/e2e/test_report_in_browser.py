@@ -397,7 +397,7 @@ def test_the_explorer_refuses_what_cannot_be_encoded(browser, demo):
     verdict = browser.find("#explorer .verdict").text
     assert verdict == "This ratio cannot be encoded at this base rate: κ must be above 9."
     explore(browser, {"kind": "punitive", "base_rate": 7})
-    assert "a number from 0.01 to 0.99 is needed" in browser.find("#explorer .verdict").text
+    assert "a number from 0.001 to 0.999 is needed" in browser.find("#explorer .verdict").text
 
 
 def test_an_arrow_key_changes_the_explorer(browser, demo):
