@@ -321,29 +321,30 @@ class RoleColumns:
             for role in LABELS
             if (name := getattr(self.roles, role)) is not None and self._needs_positive(name)
         }
-        # Engines stop at the first row found: far cheaper than a scan.
-        rows = {
-            name: self.frame.filter(self._is_positive(name)).select(name).head(1)
-            for name in columns.values()
-        }
-        lacking = [name for name, found in rows.items() if not len(fetch(found))]
-        asked = [name for role in roles if (name := columns.get(role)) in lacking]
-        if not asked:
+        asked = [columns[role] for role in roles if role in columns]
+        lacking = [name for name in asked if not self._has_positive(name)]
+        if not lacking:
             return
-        known = {label for name in rows if name not in lacking for label in self._labels(name)}
+        others = [name for name in columns.values() if name not in lacking]
+        others = [name for name in others if name in asked or self._has_positive(name)]
+        known = {label for name in others for label in self._labels(name)}
         if not known:
-            labels = [label for name in lacking for label in self._labels(name)]
+            given = list(columns.values())
+            labels = [label for name in given for label in self._labels(name)]
             if labels:
-                message = _no_such_label("positive", self.roles.positive, lacking, labels)
-                raise NotBinaryError(message)
-        for name in asked:
+                raise NotBinaryError(_no_such_label("positive", self.roles.positive, given, labels))
+        for name in lacking:
             labels = self._labels(name)
             if not known.issuperset(labels):
                 raise NotBinaryError(
-                    f"`positive` is {self.roles.positive!r} for {quoted(rows)} alike; no row of"
-                    f" {name!r} has it. Labels: {quoted(labels)}. Write the same two labels into"
-                    " these columns, such as 1 and 0."
+                    f"`positive` is {self.roles.positive!r} for {quoted(columns.values())} alike;"
+                    f" no row of {name!r} has it. Labels: {quoted(labels)}. Write the same two"
+                    " labels into these columns, such as 1 and 0."
                 )
+
+    def _has_positive(self, column: str) -> bool:
+        # Engines stop at the first row found: far cheaper than a scan.
+        return len(fetch(self.frame.filter(self._is_positive(column)).select(column).head(1))) > 0
 
     def check_favourable(self) -> None:
         """Raise if the good decision is no label, or one of several that count as 0.
