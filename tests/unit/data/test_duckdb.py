@@ -316,7 +316,7 @@ def test_of_several_files_the_one_that_cannot_be_read_is_named(tmp_path):
 @pytest.mark.parametrize(
     ("start", "remedy"),
     [
-        (gzip.compress(b"g,p\n"), "the ending `.csv.gz`"),
+        (gzip.compress(b"g,p\n", mtime=0), "the ending `.csv.gz`"),
         (b"PK\x03\x04", r"Save its table as csv \(UTF-8\)"),
         (b"PAR1", "the ending `.parquet`"),
     ],
