@@ -177,13 +177,17 @@ def given_headline(result: AuditResult) -> str:
         )
     none = result.details.null_value
     told_of = [finding for finding in shown or compared if not finding.withheld]
+    undetected = (
+        f"No gap in {metric} was detected among people alike in {factors}, which does not show that"
+        " there is none"
+    )
     if shown and not told_of:
         return (
             f"Among people alike in {factors}, {len(shown)} of {counted(len(compared), 'group')},"
             f" withheld, {to_be(len(shown))} shown to have a gap in {metric}"
         )
     if not told_of:
-        return f"No gap in {metric} was detected among people alike in {factors}"
+        return undetected
     # A group of few rows has large gaps by chance: it leads only where there is no other.
     told_of = [finding for finding in told_of if finding.n >= LEADING] or told_of
     chosen = first or max(told_of, key=lambda finding: abs((finding.estimate or none) - none))
@@ -204,7 +208,7 @@ def given_headline(result: AuditResult) -> str:
         against = raw * estimate < 0.0 and not ratio
         size += " the other way" if against else ""
         return f"{told}; p {p}; without regard to {factors} the gap is {size}; {covered}"
-    start = "" if shown else f"No gap in {metric} was detected among people alike in {factors}; "
+    start = "" if shown else f"{undetected}; "
     return (
         f"{start}{_beside(chosen, result)}: {_sided(raw, result, ratio=ratio)}; among people alike"
         f" in {factors} {_sided(estimate, result, ratio=ratio)}{_ends(chosen, result)}, p {p};"
