@@ -8,7 +8,8 @@ import pytest
 
 from equipoise.data.profile import profile, read_layout
 from equipoise.plans.answer import answer
-from equipoise.plans.draft import draft, draft_text
+from equipoise.plans.draft import draft
+from equipoise.plans.draft_text import draft_text
 from equipoise.plans.plan import parse_plan
 from equipoise.plans.run import execute
 

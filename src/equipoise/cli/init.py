@@ -47,7 +47,8 @@ def init(
     from equipoise.audits.audit import Audit
     from equipoise.data.fingerprint import sources
     from equipoise.data.profile import profile, read_layout
-    from equipoise.plans.draft import draft, draft_text, give_favourable, remarks, unread_text
+    from equipoise.plans.draft import draft, give_favourable
+    from equipoise.plans.draft_text import draft_text, remarks, unread_text
 
     check_outputs(output, inputs={"the data": sources(data)})
     if output.exists() and not force:
@@ -84,7 +85,7 @@ def init(
 
 def template_checks(name: Template, drafted: "Draft") -> str:
     """Return the questions of a shipped plan, once the draft has the roles that they need."""
-    from equipoise.plans.draft import odds_text
+    from equipoise.plans.draft_text import odds_text
 
     if name == "lending":
         # A candidate uses no identifier, no protected attribute and not the audited score.

@@ -14,7 +14,8 @@ from equipoise._typing import Template
 from equipoise.cli.init import template_checks
 from equipoise.data.profile import profile
 from equipoise.exceptions import DataError, InvalidParameterError
-from equipoise.plans.draft import draft, draft_text, give_favourable, remarks
+from equipoise.plans.draft import draft, give_favourable
+from equipoise.plans.draft_text import draft_text, remarks
 from equipoise.plans.plan import parse_plan
 
 
