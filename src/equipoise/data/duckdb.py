@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 # What csv writers use for "missing"; anything else is text.
-NULL_WORDS = ["", "NA", "N/A", "NaN", "nan", "NULL", "null", "None"]
+NULL_WORDS = ["", "NA", "N/A", "#N/A", "NaN", "nan", "NULL", "null", "None"]
 
 NOT_TEXT = "it is not UTF-8 text. Convert it first: `iconv -f latin1 -t utf-8 OLD > NEW`."
 

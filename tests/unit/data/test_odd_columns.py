@@ -413,9 +413,10 @@ def test_groups_of_a_csv_file_may_be_called_none_and_na(tmp_path, engine):
     assert found == {"g=NA": 20, "g=None": 39}
 
 
-def test_words_for_missing_are_missing_labels_and_clusters(tmp_path):
+@pytest.mark.parametrize("word", ["NA", "#N/A"])
+def test_words_for_missing_are_missing_labels_and_clusters(tmp_path, word):
     lines = [f"a,{'yes' if k % 2 else 'no'},u{k}" for k in range(50)] + [
-        "b,NA,u1",
+        f"b,{word},u1",
         "b,yes,NULL",
         "b,no,u7",
     ]
