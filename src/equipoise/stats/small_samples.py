@@ -525,7 +525,7 @@ def contrast_law(
     >>> sides = side_contrast(sums, pooled_shape(sums))
     >>> law = contrast_law(combine(sides, np.array([-1.0, 1.0])), shape="none")
     >>> [round(float(x), 3) for x in (law.estimate, law.se, law.df)]
-    [5.0, 2.828, 6.485]
+    [5.0, 2.828, 6.489]
     """
     check_option("shape", shape, ShapeRule)
     c = contrast
