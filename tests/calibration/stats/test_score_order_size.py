@@ -23,6 +23,16 @@ def test_order_keeps_its_level_at_the_boundary(rng, rates):
     assert_rate(hits, trials, 0.05)
 
 
+@pytest.mark.parametrize(("n", "share", "ratio"), [(1000, 0.1, 3.0), (300, 0.5, 3.0)])
+def test_order_keeps_its_level_where_outcomes_of_one_group_vary_more(rng, n, share, ratio):
+    trials, hits = 100, 0
+    for k in range(trials):
+        group, score = (rng.uniform(size=n) < share).astype(int), rng.uniform(size=n)
+        y = rng.normal(size=n) * np.where(group == 1, ratio, 1.0)
+        hits += order_test(coarse(ScoreCells.from_rows(y, score, group)), rng=k).p_value <= 0.05
+    assert_at_most(hits, trials, 0.05)
+
+
 def test_order_finds_the_example_of_the_paper(rng):
     trials, hits = 100, 0
     group = np.repeat([0, 1], 500)

@@ -115,11 +115,12 @@ def order_test(
     Scores fall into ten bins of equal share of the groups' mixture. Every run of bins of one group
     is compared with every higher run of another; the largest one-sided statistic is referred to
     the law of the maximum at the least favourable null, where all means agree. Variances and third
-    moments are those of the pooled isotonic regression, never those of a cell itself: a cell with
-    few positives by chance has a low mean and a small variance of its own, and a test with own
-    variances rejects 11.8% at level 5% where outcomes are rare. Cell sums are drawn from Pearson
-    type III laws with these moments. Comparisons far below zero cannot bind and are left out of the
-    law [2]_ [3]_.
+    moments are those of the pooled isotonic regression, never less: a cell with few positives by
+    chance has a low mean and a small variance of its own, and a test with own variances rejects
+    11.8% at level 5% where outcomes are rare. Outcomes other than 0 and 1 can vary more in one
+    group than in another at the same mean; the variance of a group, and of its cell, counts where
+    it is larger. Cell sums are drawn from Pearson type III laws with these moments. Comparisons far
+    below zero cannot bind and are left out of the law [2]_ [3]_.
 
     References
     ----------
@@ -283,8 +284,27 @@ def _null_law(
         sd = np.sqrt(np.where(variance.ravel() > 0.0, variance.ravel(), 1.0))
         correlation = found.product / np.outer(sd, sd)
         np.fill_diagonal(correlation, 1.0)
+    elif not cells.binary:
+        own = cells.reduce(_own_variance, place, level, bins.weight.shape[1])
+        pooled = np.where(variance > 0.0, variance, 1.0)
+        times = np.maximum(own.sum(axis=1) / np.maximum(variance.sum(axis=1), 1e-300), 1.0)
+        # As skewed as the pooled ones; more varied where the group is, or the cell itself.
+        wider = np.maximum(own / pooled, times[:, None])
+        variance, cube = variance * wider, cube * wider**1.5
     safe = np.where(variance > 0.0, variance, 1.0)
     return variance, np.where(variance > 0.0, cube / safe**1.5, 0.0), correlation
+
+
+def _own_variance(cells: ScoreCells, place: IntArray, level: FloatArray, n_bins: int) -> FloatArray:
+    """Return the variance of each cell's sum around the null, as if rows were independent."""
+    length = cells.n_groups * n_bins
+    number, null = _codes(cells, place, n_bins), np.tile(level[place], cells.n_groups)
+    found = np.zeros(length)
+    for block in cells.rows.blocks(length):
+        square = (block.weight * (block.outcome - null[block.cell])) ** 2
+        square *= np.repeat(block.copies, np.diff(block.start))
+        found += np.bincount(number[block.cell], weights=square, minlength=length)
+    return found.reshape(cells.n_groups, n_bins)
 
 
 def _dependence(cells: ScoreCells, place: IntArray, level: FloatArray, n_bins: int) -> _Dependence:

@@ -64,6 +64,17 @@ def test_real_outcomes_use_the_pooled_residual_variance(rng):
     assert test.p_value < 0.001
 
 
+def test_outcomes_that_vary_more_in_a_small_group_show_no_order(rng):
+    group, score = np.repeat([0, 1], [900, 100]), np.tile(np.arange(10), 100)
+    y = np.where(group == 1, 3.0, 1.0) * np.tile([1.0, -1.0, -1.0, 1.0], 250)
+    y[(group == 1) & (score < 3)] += 1.0
+    low = y[(group == 1) & (score < 3)]
+    test = order_test(cells(y, score, group))
+    assert test.group_low == 1
+    assert test.se > 0.9 * low.std() / np.sqrt(len(low))
+    assert test.p_value > 0.05
+
+
 def test_pairs_limit_what_is_compared(rng):
     score = rng.uniform(size=3000)
     group = rng.integers(3, size=3000)
