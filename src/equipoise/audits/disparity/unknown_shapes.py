@@ -90,7 +90,7 @@ def units_of_unknown_shape(units: UnitCounts | None) -> BoolArray:
 
 
 def tail_unseen(found: Disparities) -> BoolArray:
-    """Whether values look harmless, but are so few that rare ones need not be among them."""
+    """Whether values look harmless, but are so few or so alike that rare ones may be missing."""
     few = found.tested & (found.method == "few_units")
     return np.asarray(few & units_of_unseen_tail(found.units))
 
@@ -99,7 +99,8 @@ def units_of_unseen_tail(units: UnitCounts | None) -> BoolArray:
     """The same from the units alone; never together with an unknown shape."""
     if units is None:
         return np.zeros(1, dtype=np.bool_)
-    return np.asarray((_least(units) < UNSEEN_UNITS) & ~units_of_unknown_shape(units))
+    unseen = _small(units) | np.isfinite(units.n_alike)
+    return np.asarray(unseen & ~units_of_unknown_shape(units))
 
 
 def shape_guard(found: Disparities) -> FloatArray:
@@ -138,7 +139,7 @@ def shape_notes(
     Returns
     -------
     list of tuple of Note
-        One or none for each group; groups of unseen tails share one, of the worst of them.
+        One or none for each group; small groups of unseen tails share one, of the worst of them.
     """
     notes: list[tuple[Note, ...]] = [()] * len(found.n)
     if found.units is None:
@@ -152,10 +153,13 @@ def shape_notes(
         if kind not in same:
             same[kind] = (_unknown(row[k], column[k], fold[k] if guarded else None),)
         notes[k] = same[kind]
-    if unseen.any():
-        one = (_unseen(found.units, unseen, guarded=guarded),)
-        for k in np.flatnonzero(unseen).tolist():
+    small = unseen & _small(found.units)
+    if small.any():
+        one = (_unseen(found.units, small, guarded=guarded),)
+        for k in np.flatnonzero(small).tolist():
             notes[k] = one
+    for k in np.flatnonzero(unseen & ~small).tolist():
+        notes[k] = (_alike(float(found.units.n_alike[k])),)
     return notes
 
 
@@ -178,7 +182,10 @@ def joint_shape_notes(found: Disparities, *, bounded: bool = False) -> tuple[Not
     if found.units is None or not (unknown | unseen).any():
         return ()
     if not unknown.any():
-        return (_unseen(found.units, unseen),)
+        small = unseen & _small(found.units)
+        if small.any():
+            return (_unseen(found.units, small),)
+        return (_alike(float(found.units.n_alike[unseen].min())),)
     row, column = _cells(found.units)
     worst = max(MEASURED[row[k]][1][column[k]].two_sided for k in np.flatnonzero(unknown | unseen))
     message = (
@@ -211,6 +218,11 @@ def shape_not_taken_out(n: float, rates: Sequence[tuple[int, float, float]], of:
         f" skewed ones (lognormal, or four in five zero) {of}, one-sided tests rejected up to"
         f" {one_sided:.0%} at a nominal 5%, two-sided ones {two_sided:.0%}.",
     )
+
+
+def _small(units: UnitCounts) -> BoolArray:
+    """Which have so few effective units that tails need not be among them."""
+    return np.asarray(_least(units) < UNSEEN_UNITS)
 
 
 def _least(units: UnitCounts) -> FloatArray:
@@ -257,5 +269,16 @@ def _unseen(units: UnitCounts, which: BoolArray, *, guarded: bool = False) -> No
         f" are such ({_LAWS}), tests with as few as the smallest group here rejected up to"
         f" {two_sided:.0%} at a nominal 5%, one-sided ones {one_sided:.0%}. Values with near"
         " limits, such as scores and ages, have no such tails."
+    )
+    return Note(code="tail-unseen", message=message)
+
+
+def _alike(n: float) -> Note:
+    """Say what values that are all alike need not show."""
+    share = 1.0 - 0.05 ** (1.0 / n)
+    message = (
+        f"All values of one side are alike ({n:,.0f} effective units). Where {share:.2%} of people"
+        " have others, one such sample in twenty shows none of them, and an interval"
+        " does not reach as far as these may lie. Values with near limits have no such tails."
     )
     return Note(code="tail-unseen", message=message)

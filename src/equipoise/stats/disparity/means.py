@@ -34,6 +34,8 @@ __all__ = ["MeanComparison", "UnitCounts"]
 
 # A shape pooled over fewer units than so many times those of the group is the group's own.
 _LONE = 1.5
+# Part of the pooled variance below which a side has none, but for rounding.
+_ALIKE = 1e-12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +56,8 @@ class UnitCounts:
         Units that the shape is pooled over.
     skewness : array of shape (m,)
         Largest absolute skewness of unit means on a side, its own.
+    n_alike : array of shape (m,)
+        Effective units of the smallest side whose values are all alike; infinite if they vary.
     """
 
     n: FloatArray
@@ -64,6 +68,7 @@ class UnitCounts:
     shape: AnyArray
     borrowed: FloatArray
     skewness: FloatArray
+    n_alike: FloatArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -393,6 +398,7 @@ class MeanComparison:
         # Third cumulant over that of the variance, of a mean; times the root of n, of a unit.
         lone = np.abs(quotient(self.sides.own_third, self.sides.own_variance**1.5))
         skewness = lone * np.sqrt(self.sides.n_eff)
+        alike = self.sides.own_variance <= _ALIKE * self.sides.shape_variance
 
         def least(values: FloatArray, which: BoolArray) -> FloatArray:
             # Weights that are alike give whole numbers up to rounding.
@@ -408,6 +414,7 @@ class MeanComparison:
             shape=natural.shape,
             borrowed=np.broadcast_to(self.borrowed, natural.df.shape),
             skewness=np.where(used | other, skewness, 0.0).max(axis=-1, initial=0.0),
+            n_alike=least(self.sides.n_eff, (used | other) & alike),
         )
 
     def take(self, index: Any) -> "MeanComparison":

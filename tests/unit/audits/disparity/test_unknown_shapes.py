@@ -28,7 +28,7 @@ def units(n_eff, skewness, borrowed=1000.0, shape="borrowed"):
     return UnitCounts(
         n=n, n_eff=n, n_target=infinite, n_eff_target=infinite, df=n - 1.0,
         shape=np.full(n.shape, shape), borrowed=np.full(n.shape, borrowed),
-        skewness=np.broadcast_to(np.asarray(skewness, np.float64), n.shape),
+        skewness=np.broadcast_to(np.asarray(skewness, np.float64), n.shape), n_alike=infinite,
     )  # fmt: skip
 
 
@@ -84,6 +84,17 @@ def test_normal_values_are_noted_below_two_hundred_units_only(rng):
     assert few.joint.notes == few.findings[0].notes[-1:]
     assert told(many) == [[]] * 3
     assert many.joint.notes == ()
+
+
+def test_values_that_are_all_alike_show_no_tail_however_many_they_are(rng):
+    values, group = np.r_[[0.1] * 300, rng.normal(size=900)], np.repeat(list("abcd"), 300)
+    result = ask(values, group)
+    assert told(result) == [["tail-unseen"], [], [], []]
+    message = result.findings[0].notes[-1].message
+    assert "(300 effective units). Where 0.99% of people" in message
+    assert result.joint.notes == result.findings[0].notes[-1:]
+    varied = ask(np.r_[5.0, values[1:]], group)
+    assert told(varied)[1:] == [[], [], []]
 
 
 def test_one_group_has_one_of_both_notes_and_the_joint_test_the_worse_rate(rng):
