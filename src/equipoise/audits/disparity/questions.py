@@ -3,7 +3,13 @@
 from dataclasses import dataclass, field, replace
 from typing import Any, NotRequired, TypedDict
 
-from equipoise.audits.disparity.wording import extreme_headline, given_headline, split_headline
+from equipoise.audits.disparity.wording import (
+    extreme_headline,
+    given_headline,
+    margin_words,
+    split_headline,
+    tolerance_words,
+)
 from equipoise.results.details import Details, details_of
 from equipoise.results.disclosure import is_few, withheld_places
 from equipoise.results.finding import Decision, Finding
@@ -20,7 +26,6 @@ from equipoise.results.wording import (
     level,
     metric_words,
     names,
-    reference_words,
     tested,
     unnamed_words,
 )
@@ -187,7 +192,7 @@ def _flag(result: AuditResult) -> str:
     noun, metric = _subject(result)
     compared = tested(result)
     flagged = decided(result, Decision.DETECTED)
-    limit = _tolerance(result)
+    limit = tolerance_words(result)
     if flagged:
         have = "has" if len(flagged) == 1 else "have"
         count = f"{len(flagged)} of {counted(len(compared), noun)} {have} {metric} {limit}"
@@ -207,7 +212,7 @@ def _certify(result: AuditResult) -> str:
     within = decided(result, Decision.WITHIN_MARGIN)
     beyond = decided(result, Decision.DETECTED)
     unclear = decided(result, Decision.NOT_DETECTED)
-    margin = _margin(result)
+    margin = margin_words(result)
     asked = [finding for finding in result.findings if not finding.is_reference]
     if len(within) == len(asked):
         return f"{all_of(len(within), noun)} shown to have {metric} {margin}"
@@ -231,32 +236,6 @@ def _certify(result: AuditResult) -> str:
 
 def _stay(findings: list[Finding]) -> str:
     return "stays" if len(findings) == 1 else "stay"
-
-
-def _tolerance(result: AuditResult) -> str:
-    """Write what a flagged group exceeds: ``more than 5.0 percentage points above``."""
-    details = details_of(result.details, DisparityDetails)
-    reference = reference_words(result)
-    side = {"greater": "above", "less": "below"}.get(str(details.alternative))
-    if result.findings[0].estimand.scale == "ratio":
-        low, high = details.bounds or (1.0, 1.0)
-        bound = {"above": f"above {number(high)}", "below": f"below {number(low)}"}
-        either = f"outside {number(low)} to {number(high)}"
-        return f"{bound.get(side or '', either)} times that of {reference}"
-    if side is None:
-        side = "away from" if details.margin else "apart from"
-    by = f"more than {gap_size(details.margin, result)} " if details.margin else ""
-    return f"{by}{side} {reference}"
-
-
-def _margin(result: AuditResult) -> str:
-    """Write what a certified group lies in: ``within 5.0 percentage points``."""
-    details = details_of(result.details, DisparityDetails)
-    reference = reference_words(result)
-    if result.findings[0].estimand.scale == "ratio":
-        low, high = details.bounds or (None, None)
-        return f"between {number(low)} and {number(high)} times {reference}"
-    return f"within {gap_size(details.margin, result)} of {reference}"
 
 
 DISPARITY = Question(

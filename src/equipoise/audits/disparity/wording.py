@@ -3,7 +3,7 @@
 import math
 
 from equipoise.results.finding import Decision, Finding, Note
-from equipoise.results.formats import counted, listed, number, p_value, to_be
+from equipoise.results.formats import counted, listed, none_of, number, p_value, to_be, with_article
 from equipoise.results.result import AuditResult
 from equipoise.results.sentences import (
     LEADING,
@@ -14,14 +14,24 @@ from equipoise.results.sentences import (
     points,
     size_sentence,
 )
-from equipoise.results.wording import decided, gap_size, in_points, joint_p, metric_words, tested
+from equipoise.results.wording import (
+    decided,
+    gap_size,
+    in_points,
+    joint_p,
+    metric_words,
+    reference_words,
+    tested,
+)
 
 __all__ = [
     "extreme_headline",
     "family_note",
     "given_headline",
+    "margin_words",
     "share_words",
     "split_headline",
+    "tolerance_words",
 ]
 
 _FRACTIONS = {0.8: "four fifths", 0.9: "nine tenths", 0.75: "three quarters", 0.5: "one half"}
@@ -159,6 +169,32 @@ def _told(finding: Finding, result: AuditResult) -> str:
     return f"{group_words(finding.group, result.words)}, {gap} {size}{bounds}"
 
 
+def tolerance_words(result: AuditResult) -> str:
+    """Write what a flagged group exceeds: ``more than 5.0 percentage points above``."""
+    details = result.details
+    reference = reference_words(result)
+    side = {"greater": "above", "less": "below"}.get(str(details.alternative))
+    if result.findings[0].estimand.scale == "ratio":
+        low, high = details.bounds or (1.0, 1.0)
+        bound = {"above": f"above {number(high)}", "below": f"below {number(low)}"}
+        either = f"outside {number(low)} to {number(high)}"
+        return f"{bound.get(side or '', either)} times that of {reference}"
+    if side is None:
+        side = "away from" if details.margin else "apart from"
+    by = f"more than {gap_size(details.margin, result)} " if details.margin else ""
+    return f"{by}{side} {reference}"
+
+
+def margin_words(result: AuditResult) -> str:
+    """Write what a certified group lies in: ``within 5.0 percentage points``."""
+    details = result.details
+    reference = reference_words(result)
+    if result.findings[0].estimand.scale == "ratio":
+        low, high = details.bounds or (None, None)
+        return f"between {number(low)} and {number(high)} times {reference}"
+    return f"within {gap_size(details.margin, result)} of {reference}"
+
+
 def given_headline(result: AuditResult) -> str:
     """Say what remains of the largest gap among people alike in the factors."""
     compared = tested(result)
@@ -168,23 +204,34 @@ def given_headline(result: AuditResult) -> str:
     within = decided(result, Decision.WITHIN_MARGIN)
     first = lead(shown, result)
     told = "" if first is None else size_sentence(first, result, alike=factors)
+    among = counted(len(compared), "group")
+    kind = with_article(metric)
     if result.question.equivalence:
-        among = counted(len(compared), "group")
-        return (
-            f"{told}{'; among' if told else 'Among'} people alike in {factors}, {len(within)} of"
-            f" {among} {to_be(len(within))} shown to have {metric} within the margin and"
-            f" {len(shown)} beyond it"
-        )
+        counts = f"{len(within)} of {among} {to_be(len(within))} shown to have {kind}"
+        parts = [f"{counts} {margin_words(result)}"]
+        if shown:
+            parts.append(f"{len(shown)} {to_be(len(shown))} shown beyond it")
+        if left := len(compared) - len(within) - len(shown):
+            parts.append(f"{left} {to_be(left)} inconclusive")
+        return f"{told}{'; among' if told else 'Among'} people alike in {factors}, {listed(parts)}"
     none = result.details.null_value
     told_of = [finding for finding in shown or compared if not finding.withheld]
     undetected = (
         f"No gap in {metric} was detected among people alike in {factors}, which does not show that"
         " there is none"
     )
+    what, count = f"a gap in {metric}", ""
+    if result.details.alternative is not None:
+        what = f"{kind} {tolerance_words(result)}"
+        undetected = (
+            f"{none_of(len(compared), 'group')} shown to have {what} among people alike in"
+            f" {factors}; one too small to tell may still have it"
+        )
+        count = f"; {len(shown)} of {among} {to_be(len(shown))} shown to have {what}"
     if shown and not told_of:
         return (
-            f"Among people alike in {factors}, {len(shown)} of {counted(len(compared), 'group')},"
-            f" withheld, {to_be(len(shown))} shown to have a gap in {metric}"
+            f"Among people alike in {factors}, {len(shown)} of {among}, withheld,"
+            f" {to_be(len(shown))} shown to have {what}"
         )
     if not told_of:
         return undetected
@@ -207,7 +254,7 @@ def given_headline(result: AuditResult) -> str:
         size = f"{number(raw)} times" if ratio else gap_size(abs(raw), result)
         against = raw * estimate < 0.0 and not ratio
         size += " the other way" if against else ""
-        return f"{told}; p {p}; without regard to {factors} the gap is {size}; {covered}"
+        return f"{told}; p {p}; without regard to {factors} the gap is {size}; {covered}{count}"
     start = "" if shown else f"{undetected}; "
     return (
         f"{start}{_beside(chosen, result)}: {_sided(raw, result, ratio=ratio)}; among people alike"

@@ -400,12 +400,33 @@ def test_the_family_of_flags_given_a_factor_is_told_in_words(adjust, words):
     assert words in note.message
 
 
+def test_a_flag_given_a_factor_speaks_of_its_tolerance():
+    few = {"g": list("ab") * 60, "p": [0, 1, 1, 1] * 30, "z": list("xxyy") * 30}
+    asked = eq.Audit(few, group="g", y_pred="p")
+    wide = headline(asked.flag("selection_rate", given="z", margin=0.7))
+    limit = "shown to have a selection rate more than 70.0 percentage points above the rest"
+    assert wide.startswith(f"None of 2 groups was {limit} among people alike in z; one too small")
+    near = headline(asked.flag("selection_rate", given="z", margin=0.1))
+    assert near.endswith(
+        "; 1 of 2 groups is shown to have a selection rate more than 10.0 percentage points above"
+        " the rest."
+    )
+    certified = headline(asked.certify("selection_rate", given="z", margin=0.7))
+    assert certified == (
+        "Among people alike in z, 2 of 2 groups are shown to have a selection rate within 70.0"
+        " percentage points of the rest."
+    )
+
+
 def test_an_empty_reference_is_refused():
     with pytest.raises(InvalidParameterError, match="`reference` is empty; name a group"):
         audit().disparity("selection_rate", given="department", reference={})
 
 
-ALIKE = "Among people alike in t, 1 of 3 groups, withheld, is shown to have a gap in selection rate"
+ALIKE = (
+    "Among people alike in t, 1 of 3 groups, withheld, is shown to have a selection rate more than"
+    " 5.0 percentage points above the rest"
+)
 BELOW = (
     "1 of 2 categories, withheld, is shown to be more than 5.0 percentage points below the highest"
 )
