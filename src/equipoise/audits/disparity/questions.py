@@ -499,9 +499,10 @@ def _compare(result: AuditResult) -> str:
             f"{details.baseline} and {details.candidate} agree on every row that counts; nothing"
             " changed"
         )
-    sentences = [_changed(result, details)]
+    changed = _changed(result, details)
+    sentences = [changed]
     if details.gate is not None:
-        sentences.insert(0, _gate(result, details.gate))
+        sentences = [_gate(result, details.gate), changed[:1].lower() + changed[1:]]
     grown = _of_kind(result, "gap growth", Decision.DETECTED)
     if grown:
         limit = f" by more than {gap_size(details.margin, result)}" if details.margin else ""
@@ -650,15 +651,16 @@ def _monitor(result: AuditResult) -> str:
             one[1].group,
         ),
     )
-    when, e = "an earlier batch", finding.statistic
+    when = "a batch that is withheld" if finding.withheld else "an earlier batch"
+    e = finding.statistic
     if first["alarm_at"] is not None:
         when = first["alarm_at"]
         e = first["e_adjusted"][details.batches.index(when)] or e
+    evidence = "e withheld" if e is None else f"e = {number(e)}"
     sentence = (
         f"Alarm in {when}: the {finding.estimand.noun} of"
         f" {group_words(finding.group, result.words)} differs from"
-        f" {known_group_words(details.reference, result)} (e = {number(e)}"
-        f"{_chance(result, details)})"
+        f" {known_group_words(details.reference, result)} ({evidence}{_chance(result, details)})"
     )
     if first["since"] is not None:
         since = first["since"]
@@ -700,8 +702,9 @@ def _discover(result: AuditResult) -> str:
         return f"{found}; their numbers are withheld"
     first = details.shown[0]
     side = "higher" if (first["gap"] or 0.0) > 0 else "lower"
+    among = "" if len(details.shown) == shown else " of those not withheld"
     return (
-        f"{found}; the clearest:"
+        f"{found}; the clearest{among}:"
         f" {people(first['words'])}, {gap_size(abs(first['gap'] or 0.0), result)} {side}, at least"
         f" {gap_size(abs(first['bound'] or 0.0), result)} ({first['n']:,} rows)"
     )

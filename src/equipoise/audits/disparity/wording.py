@@ -171,28 +171,30 @@ def _told(finding: Finding, result: AuditResult) -> str:
 
 def tolerance_words(result: AuditResult) -> str:
     """Write what a flagged group exceeds: ``more than 5.0 percentage points above``."""
-    details = result.details
     reference = reference_words(result)
-    side = {"greater": "above", "less": "below"}.get(str(details.alternative))
+    side = {"greater": "above", "less": "below"}.get(str(result.details["alternative"]))
     if result.findings[0].estimand.scale == "ratio":
-        low, high = details.bounds or (1.0, 1.0)
+        low, high = result.details["bounds"] or (1.0, 1.0)
         bound = {"above": f"above {number(high)}", "below": f"below {number(low)}"}
         either = f"outside {number(low)} to {number(high)}"
         return f"{bound.get(side or '', either)} times that of {reference}"
     if side is None:
-        side = "away from" if details.margin else "apart from"
-    by = f"more than {gap_size(details.margin, result)} " if details.margin else ""
+        side = "away from" if result.details["margin"] else "apart from"
+    by = (
+        f"more than {gap_size(result.details['margin'], result)} "
+        if result.details["margin"]
+        else ""
+    )
     return f"{by}{side} {reference}"
 
 
 def margin_words(result: AuditResult) -> str:
     """Write what a certified group lies in: ``within 5.0 percentage points``."""
-    details = result.details
     reference = reference_words(result)
     if result.findings[0].estimand.scale == "ratio":
-        low, high = details.bounds or (None, None)
+        low, high = result.details["bounds"] or (None, None)
         return f"between {number(low)} and {number(high)} times {reference}"
-    return f"within {gap_size(details.margin, result)} of {reference}"
+    return f"within {gap_size(result.details['margin'], result)} of {reference}"
 
 
 def given_headline(result: AuditResult) -> str:
@@ -221,7 +223,7 @@ def given_headline(result: AuditResult) -> str:
         " there is none"
     )
     what, count = f"a gap in {metric}", ""
-    if result.details.alternative is not None:
+    if result.details["alternative"] is not None:
         what = f"{kind} {tolerance_words(result)}"
         undetected = (
             f"{none_of(len(compared), 'group')} shown to have {what} among people alike in"

@@ -59,6 +59,18 @@ def test_the_headline_says_it_as_a_person_would():
     assert re.search(r"80% chance from a gap of about [\d.]+ percentage points\.", calm)
 
 
+def test_a_subgroup_is_not_the_clearest_where_others_are_withheld():
+    table = {"big": ["x"] * 2000 + ["y"] * 2000, "small": ["x"] * 300 + ["y"] * 3700}
+    wrong = np.arange(4000) % 10 < np.repeat([9, 4, 2], [300, 1700, 2000])
+    table |= {"y": np.zeros(4000), "p": wrong.astype(int)}
+    result = eq.Audit(table, y_true="y", y_pred="p").discover(
+        "error_rate", features=["big", "small"], depth=1
+    )
+    assert "; the clearest: people whose small is x" in headline(result)
+    told = headline(result.disclosed(min_cell=301))
+    assert "; the clearest of those not withheld: people whose big is " in told
+
+
 def test_the_question_names_what_was_looked_for_though_nothing_is_found():
     calm = audit().discover("error_rate", features="region")
     assert not calm.findings

@@ -228,7 +228,11 @@ def test_a_group_whose_numbers_are_withheld_has_no_path():
     few = [n for path in result.details["paths"] for n in path["n"] if n is not None and 0 < n < 5]
     assert not few
     only = replace(result, findings=tuple(replace(f, decision=Decision.DETECTED) for f in (tiny,)))
-    assert "Alarm in an earlier batch" in headline(only)
+    said = headline(only)
+    assert said.startswith(
+        "Alarm in a batch that is withheld: the selection rate of g: tiny differs"
+    )
+    assert "(e withheld, at most a 5% chance of any false alarm" in said
 
 
 def weekly(n=200, weeks=60, rates=(0.5, 0.5)):
