@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LEADING",
+    "capital",
     "gap_sentence",
     "group_words",
     "group_writer",
@@ -247,7 +248,7 @@ def pair_sentence(finding: Finding, result: "AuditResult") -> str:
     else:
         counted = (1.0 - one, 1.0 - two) if flipped else (one, two)
         sentence = _shares(words, event, told.among, (first, second), counted)
-    return _capital(sentence if worse is None else f"{sentence}, so {first} are worse off")
+    return capital(sentence if worse is None else f"{sentence}, so {first} are worse off")
 
 
 def size_sentence(finding: Finding, result: "AuditResult", *, alike: str = "") -> str:
@@ -288,7 +289,7 @@ def size_sentence(finding: Finding, result: "AuditResult", *, alike: str = "") -
     start = f"among {words.people} {' '.join(among)}, " if among else ""
     worse = worse_off(finding, result)
     end = "" if worse is None else f", so {group} are {'worse' if worse else 'better'} off"
-    return _capital(f"{start}{sentence}{end}")
+    return capital(f"{start}{sentence}{end}")
 
 
 def _good_event(finding: Finding, result: "AuditResult") -> tuple[MetricWords, Event | None, bool]:
@@ -333,11 +334,11 @@ def _rates(
     sentence = "" if event is None else _shares(words, event, told.among, names, values)
     if ratio:
         size = f"{number(finding.estimate)} times the rate"
-        return _capital(f"{sentence}: {size}{_shown(finding, result, number)}")
+        return capital(f"{sentence}: {size}{_shown(finding, result, number)}")
     gap = flip * (finding.estimate or 0.0)
     more = "more" if gap >= 0.0 else "fewer"
     size = f"{points(abs(gap))} percentage points {more}"
-    return _capital(f"{sentence}: {size}{_shown(finding, result, points)}")
+    return capital(f"{sentence}: {size}{_shown(finding, result, points)}")
 
 
 def _commoner(event: Event, values: tuple[float, float]) -> bool:
@@ -363,9 +364,9 @@ def _amounts(
             f"the {told.noun} is {number(own)} for {group} and {number(other)} for {reference}"
         )
     if finding.estimand.scale == "ratio":
-        return _capital(f"{sentence}: {number(estimate)} times{_shown(finding, result, number)}")
+        return capital(f"{sentence}: {number(estimate)} times{_shown(finding, result, number)}")
     side = "higher" if estimate >= 0.0 else "lower"
-    return _capital(f"{sentence}: {number(abs(estimate))} {side}{_shown(finding, result, number)}")
+    return capital(f"{sentence}: {number(abs(estimate))} {side}{_shown(finding, result, number)}")
 
 
 def _shown(finding: Finding, result: "AuditResult", write: Callable[[float], str]) -> str:
@@ -411,5 +412,6 @@ def _interval(finding: Finding, ci: ConfidenceInterval, write: Callable[[float],
     return f"{level} {write(low)} to {write(high)}"
 
 
-def _capital(sentence: str) -> str:
+def capital(sentence: str) -> str:
+    """Begin a sentence with a capital letter."""
     return sentence[:1].upper() + sentence[1:]

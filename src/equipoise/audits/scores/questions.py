@@ -12,7 +12,7 @@ from equipoise.results.finding import Decision
 from equipoise.results.formats import number, p_value
 from equipoise.results.question import Question, Section
 from equipoise.results.result import AuditResult
-from equipoise.results.sentences import LEADING, known_group_words, points
+from equipoise.results.sentences import LEADING, capital, known_group_words, points
 from equipoise.results.wording import decided, joint_detected, joint_p, most_words
 
 __all__ = [
@@ -261,8 +261,7 @@ def _score_quality(result: AuditResult) -> str:
     if changed:
         parts.append(f"the two scores differ, {most_words(changed, result)}")
     if parts:
-        sentence = "; ".join(parts)
-        return sentence[:1].upper() + sentence[1:] + test
+        return capital("; ".join(parts)) + test
     if p is None:
         return "The quality of the score is given for each group, and not compared"
     return (
@@ -278,20 +277,27 @@ def _predictive_parity(result: AuditResult) -> str:
     test = "" if p is None else f" (global test p {p_value(p)})"
     size = _average_words(result, details)
     order = _order_words(result, details)
+    start = f"{size}; " if size else ""
+    calibration = details.hypothesis == "calibration"
     if not (joint_detected(result) or differing):
-        start = f"{size}; n" if size else "N"
-        return (
-            f"{start}o difference in what a score means was detected between the groups{test};"
-            f" this does not show that it means the same{order}"
-        )
-    start = f"{size}; t" if size else "T"
+        none, same = "in what a score means was detected between the groups", "it means the same"
+        if calibration:
+            none = "between outcomes and the score was detected in any group"
+            same = "the score is right in each"
+        return capital(f"{start}no difference {none}{test}; this does not show that {same}{order}")
+    found = (
+        "the score is not the mean outcome in every group"
+        if calibration
+        else "the same score does not mean the same in every group"
+    )
     if p is not None and not joint_detected(result):
         test = f" at some scores, though the global test detects nothing (p {p_value(p)})"
+    changing = ""
     if details.average is None or details.average["low"] <= 0.0 <= details.average["high"]:
         changing = "" if details.average is None else ", and on average no difference is shown"
-        changing += f": {most_words(differing, result)}" if differing else ""
-        return f"{start}he same score does not mean the same in every group{test}{changing}{order}"
-    return f"{start}he same score does not mean the same in every group{test}{order}"
+        if any(not finding.withheld for finding in differing):
+            changing += f": {most_words(differing, result)}"
+    return capital(f"{start}{found}{test}{changing}{order}")
 
 
 def rows_told(bars: Bars) -> int:

@@ -150,6 +150,18 @@ def test_calibration_compares_each_group_with_the_score(table):
         audit.predictive_parity(hypothesis="calibration", method="paper")
 
 
+def test_the_sentence_about_calibration_compares_no_groups(rng):
+    score, group = rng.uniform(size=1000), np.repeat(["a", "b"], 500)
+    right, low = (rng.uniform(size=1000) < factor * score for factor in (1.0, 0.5))
+    said = [
+        " ".join(str(eq.Audit(table, **ROLES).predictive_parity(hypothesis="calibration")).split())
+        for table in ({"y": y.astype(int), "score": score, "sex": group} for y in (right, low))
+    ]
+    assert "no difference between outcomes and the score was detected in any group" in said[0]
+    assert "; this does not show that the score is right in each." in said[0]
+    assert "; the score is not the mean outcome in every group (global test p <0.001)" in said[1]
+
+
 def test_of_equal_p_values_the_name_does_not_decide_whose_statistic_is_told(rng):
     table = three_groups(rng)
     level = np.select([table["sex"] == "a", table["sex"] == "b"], [0.02, 0.5], 0.98)
