@@ -46,6 +46,8 @@ _OPPOSITE: dict[Event, Event] = {
     "no_outcome": "outcome",
 }
 _VERDICTS = {"right", "wrong"}
+_NUMBER = re.compile(r"-?[\d.]+(e[-+]?\d+)?( \(external, se .*\))?$")
+"""What stands in the place of a reference that is a number; groups have the name of a column."""
 _EVERYBODY = {"the population": "everybody", "the rest": "everybody else"}
 
 
@@ -201,6 +203,8 @@ def gap_sentence(finding: Finding, result: "AuditResult") -> str:
     words = result.words
     told = words.metrics.get(finding.estimand.metric, MetricWords(noun=finding.estimand.noun))
     group, reference = group_words(finding.group, words), reference_name(finding, result)
+    if _NUMBER.match(finding.reference or ""):
+        reference = ""
     values = result.details.value_of(finding)
     own = None if values is None else values["group_value"]
     other = None if values is None else values["target_value"]
@@ -308,13 +312,16 @@ def _shares(
     names: tuple[str, str],
     values: tuple[float, float],
 ) -> str:
-    """Tell two shares of people."""
+    """Tell two shares of people; a number beside which a group stands has no name."""
     (group, reference), (own, other) = names, values
+    one, two = f"{share(own)} of {group}", f"{share(other)} of {reference}"
     if event in _VERDICTS:
-        start = f"the decision is {event} for {share(own)} of {group} and {share(other)} of"
-        return f"{start} {reference}"
+        start = f"the decision is {event} for {one}"
+        return f"{start} and {two}" if reference else f"{start}, compared with {share(other)}"
     start = "" if among is None else f"among {words.people} who {words.phrase(among)}, "
-    return f"{start}{share(own)} of {group} and {share(other)} of {reference} {words.phrase(event)}"
+    if not reference:
+        return f"{start}{one} {words.phrase(event)}, compared with {share(other)}"
+    return f"{start}{one} and {two} {words.phrase(event)}"
 
 
 def _rates(
@@ -360,9 +367,9 @@ def _amounts(
     if own is None or other is None:
         sentence = f"the {told.noun} differs between {group} and {reference}"
     else:
-        sentence = (
-            f"the {told.noun} is {number(own)} for {group} and {number(other)} for {reference}"
-        )
+        beside = f" and {number(other)} for {reference}"
+        sentence = f"the {told.noun} is {number(own)} for {group}"
+        sentence += beside if reference else f", compared with {number(other)}"
     if finding.estimand.scale == "ratio":
         return capital(f"{sentence}: {number(estimate)} times{_shown(finding, result, number)}")
     side = "higher" if estimate >= 0.0 else "lower"

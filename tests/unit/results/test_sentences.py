@@ -118,6 +118,24 @@ def test_numbers_of_any_kind_name_their_noun():
     )
 
 
+@pytest.mark.parametrize("reference", ["0.5", "0.5 (external, se 0.01)"])
+def test_a_number_is_no_group_beside_which_another_stands(reference):
+    line = finding(
+        GroupName([("race", "A")]), -0.1, -0.2, -0.05, reference=reference, estimand=RATE
+    )
+    selected = Words(metrics={"selection_rate": SELECTED}, people="people")
+    sentence = told(line, 0.4, 0.5, words=selected)
+    assert sentence.startswith(
+        "40.0% of race: A were selected, compared with 50.0%: 10.0 percentag"
+    )
+    right = Words(metrics={"selection_rate": MetricWords(noun="accuracy", event="right")})
+    sentence = told(line, 0.4, 0.5, words=right)
+    assert sentence.startswith("The decision is right for 40.0% of race: A, compared with 50.0%: ")
+    mean = Words(metrics={"selection_rate": MetricWords(noun="mean of `cost`")})
+    sentence = told(line, 0.4, 0.5, words=mean)
+    assert sentence.startswith("The mean of `cost` is 0.4 for race: A, compared with 0.5: 0.1 lowe")
+
+
 def test_without_an_interval_the_number_of_people_is_still_said():
     line = finding("g=1", 0.1, ci=None)
     assert told(line, 0.4, 0.3, words=DEMO).endswith(
