@@ -13,13 +13,23 @@ from equipoise.audits.disparity.wording import (
 from equipoise.results.details import Details, details_of
 from equipoise.results.disclosure import is_few, withheld_places
 from equipoise.results.finding import Decision, Finding
-from equipoise.results.formats import all_of, counted, none_of, number, p_value, to_be, with_article
+from equipoise.results.formats import (
+    all_of,
+    counted,
+    listed,
+    none_of,
+    number,
+    p_value,
+    to_be,
+    with_article,
+)
 from equipoise.results.question import Question, Section
 from equipoise.results.result import AuditResult
 from equipoise.results.sentences import LEADING, group_words, known_group_words, lead_sentence
 from equipoise.results.wording import (
     compared_noun,
     decided,
+    gap_metrics,
     gap_size,
     joint_detected,
     joint_p,
@@ -180,10 +190,10 @@ def _disparity(result: AuditResult) -> str:
 
 
 def _subject(result: AuditResult) -> tuple[str, str]:
-    """Name what is counted, and what it has: a metric, or a gap in one of several."""
-    noun = compared_noun(result, "subgroup")
-    metric = with_article(metric_words(result))
-    return noun, metric if noun == "subgroup" else f"a gap in {metric_words(result)}"
+    """Name what is counted, and what it has: a metric, or one of several."""
+    metrics = gap_metrics(result).values()
+    metric = listed(metrics, "or") if len(metrics) > 1 else metric_words(result)
+    return compared_noun(result, "subgroup"), with_article(metric)
 
 
 def _flag(result: AuditResult) -> str:

@@ -13,6 +13,7 @@ from equipoise.audits.disparity.unknown_shapes import MEASURED
 from equipoise.exceptions import DataError, InvalidParameterError, NotBinaryError
 from equipoise.results.finding import Decision
 from equipoise.results.result import COLUMNS
+from equipoise.results.wording import headline
 
 
 def people(n=600, seed=3):
@@ -602,3 +603,15 @@ def test_the_statistic_of_a_flag_is_that_of_its_p_value(options, side):
 def test_the_statistic_of_certify_is_that_of_the_nearer_end():
     for f in audit(people(3000)).certify("selection_rate", margin=0.2, depth=1).findings:
         assert stats.norm.sf(f.statistic) == pytest.approx(f.p_value_raw, rel=1e-9)
+
+
+def test_several_metrics_are_exceeded_one_by_one():
+    table = {"g": list("ab") * 50, "y": [0, 1] * 50, "p": [0, 1, 1, 0] * 25}
+    asked = eq.Audit(table, group="g", y_true="y", y_pred="p")
+    told = headline(asked.certify(["selection_rate", "accuracy"], margin=0.4))
+    assert told == (
+        "All 4 comparisons are shown to have a selection rate or accuracy within 40.0 percentage"
+        " points of the population."
+    )
+    told = headline(asked.flag(["selection_rate", "accuracy"], margin=0.4))
+    assert "shown to have a selection rate or accuracy more than 40.0 percentage points" in told
