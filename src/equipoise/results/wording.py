@@ -36,6 +36,7 @@ __all__ = [
     "decided",
     "estimated",
     "finding_words",
+    "foremost_word",
     "gap_metrics",
     "gap_size",
     "headline",
@@ -225,8 +226,12 @@ def most_words(findings: Sequence[Finding], result: "AuditResult", *, clearly: b
         return "with numbers that are withheld"
     most = "most clearly" if clearly else "most"
     chosen = max(told, key=lambda f: abs(f.statistic or 0.0)) if clearly else largest(told, result)
-    start = most if len(told) == len(findings) else f"of those not withheld {most}"
-    return f"{start} for {value(chosen, result)}"
+    return f"{foremost_word(told, findings, most)} for {value(chosen, result)}"
+
+
+def foremost_word(told: Sequence[Finding], findings: Sequence[Finding], word: str = "most") -> str:
+    """Write "most" or the like of those that are `told`, which may be some of the findings."""
+    return word if len(told) == len(findings) else f"of those not withheld {word}"
 
 
 def names(findings: Sequence[Finding], result: "AuditResult", most: int = 3) -> str:

@@ -29,6 +29,7 @@ from equipoise.results.sentences import LEADING, group_words, known_group_words,
 from equipoise.results.wording import (
     compared_noun,
     decided,
+    foremost_word,
     gap_metrics,
     gap_size,
     joint_detected,
@@ -521,16 +522,11 @@ def _compare(result: AuditResult) -> str:
         if told:
             widest = max(told, key=lambda finding: finding.estimate or 0.0)
             most = (
-                f" ({_most(told, grown)}: {group_words(widest.group, result.words)},"
+                f" ({foremost_word(told, grown)}: {group_words(widest.group, result.words)},"
                 f" {gap_size(widest.estimate, result)})"
             )
         sentences.append(f"{counted(len(grown), 'gap')} grew{limit}{most}")
     return "; ".join(sentences)
-
-
-def _most(told: list[Finding], every: list[Finding]) -> str:
-    """Begin to tell the largest of findings, of which some may be withheld."""
-    return "most" if len(told) == len(every) else "of those not withheld most"
 
 
 def _gate(result: AuditResult, gate: dict[str, Any]) -> str:
@@ -584,7 +580,7 @@ def _changed(result: AuditResult, details: CompareDetails) -> str:
             return f"{count}{test}"
         most = max(told, key=lambda finding: abs(finding.estimate or 0.0))
         return (
-            f"{count}, {_most(told, moved)} for {group_words(most.group, result.words)},"
+            f"{count}, {foremost_word(told, moved)} for {group_words(most.group, result.words)},"
             f" {_from_to(most, result, details)}{test}"
         )
     if joint_detected(result):
@@ -609,8 +605,8 @@ def _shifted(result: AuditResult) -> str:
     most = max(told, key=lambda finding: abs(finding.estimate or 0.0))
     side = "lower" if (most.estimate or 0.0) < 0.0 else "higher"
     return (
-        f"{changed}, {_most(told, shifted)} for {group_words(most.group, result.words)}, where it"
-        f" is {gap_size(abs(most.estimate or 0.0), result)} {side}"
+        f"{changed}, {foremost_word(told, shifted)} for {group_words(most.group, result.words)},"
+        f" where it is {gap_size(abs(most.estimate or 0.0), result)} {side}"
     )
 
 
