@@ -21,7 +21,7 @@ from equipoise.results.estimand import Estimand
 from equipoise.results.finding import ConfidenceInterval, Decision, Finding
 from equipoise.results.formats import number, p_value
 from equipoise.results.result import AuditResult
-from equipoise.results.sentences import points
+from equipoise.results.sentences import capital, points
 from equipoise.results.words import MetricWords, Words
 from equipoise.stats.improvement.test import Direction
 from equipoise.stats.improvement.utilities import UtilityEstimates, standard_error
@@ -190,10 +190,11 @@ def _steps(findings: list[Finding], alternative: str, words: Words) -> list[dict
     """The three questions of the law, each with its answer."""
     gaps = [finding for finding in findings if finding.estimand.kind == "gap"]
     purposes = [finding for finding in findings if finding.estimand.kind != "gap"]
+    disparity = "; ".join(_disparity_sentence(gap, words) for gap in gaps)
     return [
         {
             "question": "Is there a disparity?",
-            "answer": "; ".join(_disparity_sentence(gap, words) for gap in gaps) or "Not tested",
+            "answer": capital(disparity) or "Not tested",
         },
         {
             "question": "What purpose does the rule in use serve, and how well?",
@@ -220,7 +221,7 @@ def _disparity_sentence(finding: Finding, words: Words) -> str:
     size = f"{points(gap)} percentage points" if rate else number(gap)
     test = "" if finding.p_value is None else f" (p {p_value(finding.p_value)})"
     return (
-        f"A difference in {finding.estimand.noun} {shown}: {finding.group} is {size} below"
+        f"a difference in {finding.estimand.noun} {shown}: {finding.group} is {size} below"
         f" {finding.reference}{test}"
     )
 

@@ -172,6 +172,8 @@ def test_a_gap_in_a_rate_is_told_in_percentage_points(metric, size):
     assert answer == (
         f"A difference in {gap.estimand.noun} is shown: g=a is {size} below g=b (p 0.010)"
     )
+    both = _steps([gap, gap], "None.", _rate_words([metric]))[0]["answer"]
+    assert both == f"{answer}; {answer[0].lower()}{answer[1:]}"
 
 
 def test_the_options_are_documented_whether_python_keeps_indentation_or_not(monkeypatch):
