@@ -148,9 +148,10 @@ def _equivalence(result: AuditResult) -> str:
         margin = f"between {number(bounds[0])} and {number(bounds[1])} times that of {reference}"
     else:
         margin = f"within {gap_size(result.details.get('margin'), result)} of {reference}"
+    noun = compared_noun(result, "group")
     sentence = (
-        f"The {metric_words(result)}{_of_whom(result)} is shown to be {margin} for"
-        f" {len(within) or 'none'} of {counted(len(asked), 'group')}"
+        f"The {quantity_words(result)}{_of_whom(result)} {'is' if noun == 'group' else 'are'} shown"
+        f" to be {margin} for {len(within) or 'none'} of {counted(len(asked), noun)}"
     )
     if beyond:
         sentence += f" and beyond it for {len(beyond)}"

@@ -63,6 +63,17 @@ def test_a_ratio_of_the_bad_decision_says_so():
         assert f"The selection rate{told} shown to be within" in said(certified)
 
 
+def test_what_is_within_its_margin_says_among_whom_and_of_several_metrics():
+    within = line("a", 0.0, -0.01, 0.01, decision=Decision.WITHIN_MARGIN)
+    alike = said(gaps(within, audit="certify", margin=0.05, given=["tenure"]))
+    assert "The false positive rate among people alike in tenure is shown to be within" in alike
+    accuracy = Estimand("accuracy", "gap", noun="accuracy")
+    other = line("a", 0.0, -0.01, 0.01, decision=Decision.WITHIN_MARGIN, estimand=accuracy)
+    several = said(gaps(within, other, audit="certify", margin=0.05))
+    assert "The false positive rate and accuracy are shown to be within 0.05 of" in several
+    assert "for 2 of 2 comparisons." in several
+
+
 def test_what_is_within_its_margin_beyond_it_and_open_is_counted():
     certified = gaps(
         line("a", 0.0, -0.01, 0.01, decision=Decision.WITHIN_MARGIN),

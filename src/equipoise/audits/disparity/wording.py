@@ -239,7 +239,13 @@ def given_headline(result: AuditResult) -> str:
         return undetected
     # A group of few rows has large gaps by chance: it leads only where there is no other.
     told_of = [finding for finding in told_of if finding.n >= LEADING] or told_of
-    chosen = first or max(told_of, key=lambda finding: abs((finding.estimate or none) - none))
+    side = {"greater": 1.0, "less": -1.0}.get(str(result.details["alternative"]))
+
+    def beyond(finding: Finding) -> float:
+        gap = (finding.estimate or none) - none
+        return abs(gap) if side is None else side * gap
+
+    chosen = first or max(told_of, key=beyond)
     summary = next(s for s in result.details["strata"] if s["group"] == chosen.group)
     ratio = chosen.estimand.scale == "ratio"
     raw = summary["raw"]

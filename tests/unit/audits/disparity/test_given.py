@@ -406,6 +406,9 @@ def test_a_flag_given_a_factor_speaks_of_its_tolerance():
     wide = headline(asked.flag("selection_rate", given="z", margin=0.7))
     limit = "shown to have a selection rate more than 70.0 percentage points above the rest"
     assert wide.startswith(f"None of 2 groups was {limit} among people alike in z; one too small")
+    assert "; g: b, beside everybody else: 50.0 percentage points higher; among" in wide
+    less = headline(asked.flag("selection_rate", given="z", margin=0.7, alternative="less"))
+    assert "; g: a, beside everybody else: 50.0 percentage points lower; among" in less
     near = headline(asked.flag("selection_rate", given="z", margin=0.1))
     assert near.endswith(
         "; 1 of 2 groups is shown to have a selection rate more than 10.0 percentage points above"
