@@ -70,10 +70,11 @@ def question_words(result: "AuditResult") -> str:
 def finding_words(result: "AuditResult", findings: Sequence[Finding] | None = None) -> list[str]:
     """Write the findings of a result, or some of them, on a line each."""
     groups = compared_names(result.findings, lambda name: whole_group_words(name, result.words))
+    asked = {id(finding) for finding in (result.findings if findings is None else findings)}
     return [
         _line_words(group, finding, result)
         for group, finding in zip(groups, result.findings, strict=True)
-        if findings is None or finding in findings
+        if id(finding) in asked
     ]
 
 

@@ -75,7 +75,7 @@ def _flagged(result: AuditResult, which: str) -> str:
     side = "below" if which == "highest" else "above"
     near = _distance(result, which)
     beyond = f"more than {near}" if near else f"{side} {_limit(result, which)}"
-    if near and _threshold(result, which) == 0.0:
+    if _threshold(result, which) == 0.0:
         beyond = f"{side} the {which}"
     if all(finding.withheld for finding in shown) and shown:
         return f"{_withheld(shown, compared)} {beyond}"
@@ -178,13 +178,10 @@ def tolerance_words(result: AuditResult) -> str:
         bound = {"above": f"above {number(high)}", "below": f"below {number(low)}"}
         either = f"outside {number(low)} to {number(high)}"
         return f"{bound.get(side or '', either)} times that of {reference}"
+    margin = result.details["margin"]
     if side is None:
-        side = "away from" if result.details["margin"] else "apart from"
-    by = (
-        f"more than {gap_size(result.details['margin'], result)} "
-        if result.details["margin"]
-        else ""
-    )
+        side = "away from" if margin else "apart from"
+    by = f"more than {gap_size(margin, result)} " if margin else ""
     return f"{by}{side} {reference}"
 
 
