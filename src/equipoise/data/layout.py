@@ -102,14 +102,11 @@ def find_layout(
     width = Counter(map(len, rows)).most_common(1)[0][0] if rows else 1
     above = 0 if runs else _above(lines, separator, width)
     title = 0 if runs or header is False else _title(lines, separator, width)
-    if title > above:
-        first, *others = csv_rows(lines[title:], separator)
-        alike = [row for row in others if len(row) == width]
-        above = above if _is_data(first, alike, missing) else title
-    first, *others = csv_rows(lines[above:], separator, runs=runs) or [[]]
+    if title > above and not _begins_with_data(csv_rows(lines[title:], separator), width, missing):
+        above = title
     if header is None:
-        alike = [row for row in others if len(row) == width]
-        header = width == 1 or len(first) != width or not _is_data(first, alike, missing)
+        table = csv_rows(lines[above:], separator, runs=runs)
+        header = width == 1 or not _begins_with_data(table, width, missing)
     return Layout(
         names=() if header else tuple(FIRST.replace("1", str(k)) for k in range(1, width + 1)),
         named=header,
@@ -161,6 +158,14 @@ def _title(lines: Sequence[str], separator: str, width: int) -> int:
 def _is_spaced(lines: Sequence[str], separator: str) -> bool:
     rows = (row for _, row in _records(lines, separator, blanks=True))
     return all(cell.startswith(" ") for row in rows for cell in row[1:])
+
+
+def _begins_with_data(rows: Sequence[Sequence[str]], width: int, missing: Collection[str]) -> bool:
+    """Return whether the first of the rows is as wide as a table and looks like those below it."""
+    first, *others = rows or [[]]
+    return len(first) == width and _is_data(
+        first, [row for row in others if len(row) == width], missing
+    )
 
 
 def _is_data(

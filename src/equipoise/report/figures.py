@@ -183,10 +183,12 @@ def _colour(root: ET.Element) -> None:
 def _hover(root: ET.Element, result: AuditResult, prefix: str) -> None:
     """Give every artist whose gid is ``finding-k`` or ``finding-k-part`` the values to show."""
     pattern = re.compile(rf"{re.escape(prefix)}-finding-(\d+)(-.*)?")
-    words = finding_words(result)
-    for element in root.iter(f"{{{SVG}}}g"):
-        match = pattern.fullmatch(element.get("id", ""))
-        if match:
-            title = ET.Element(f"{{{SVG}}}title")
-            title.text = words[int(match[1])]
-            element.insert(0, title)
+    found = [(one, pattern.fullmatch(one.get("id", ""))) for one in root.iter(f"{{{SVG}}}g")]
+    drawn = [(one, int(match[1])) for one, match in found if match]
+    places = sorted({place for _, place in drawn})
+    told = finding_words(result, [result.findings[place] for place in places])
+    words = dict(zip(places, told, strict=True))
+    for element, place in drawn:
+        title = ET.Element(f"{{{SVG}}}title")
+        title.text = words[place]
+        element.insert(0, title)
